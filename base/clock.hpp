@@ -1,5 +1,5 @@
-// Time as the engine sees it: nanoseconds on a steady clock, handed in as an argument. Only the waiter and the tools
-// read the real clock; the simulator invents its own.
+// Time as the engine sees it: nanoseconds on a steady clock, handed in as an argument. Only the waiter and
+// the tools read the real clock; the simulator invents its own.
 #pragma once
 
 #include <time.h>

@@ -5,22 +5,38 @@ namespace {
 
 const char* words(errc e) noexcept {
   switch (e) {
-    case errc::success: return "success";
-    case errc::truncated: return "message longer than the receive";
-    case errc::peer_failed: return "peer failed";
-    case errc::invalid_argument: return "invalid argument";
-    case errc::not_in_job: return "not part of a job";
-    case errc::not_supported: return "not supported here";
-    case errc::timed_out: return "timed out";
-    case errc::cancelled: return "cancelled";
-    case errc::out_of_memory: return "out of memory";
-    case errc::malformed: return "malformed data";
-    case errc::outcome_unknown: return "outcome unknown";
-    case errc::access_denied: return "remote access denied";
-    case errc::link_down: return "link down";
-    case errc::aborted: return "job is being ended";
-    case errc::mismatch: return "ranks disagree about a collective";
-    case errc::system: return "system call failed";
+    case errc::success:
+      return "success";
+    case errc::truncated:
+      return "message longer than the receive";
+    case errc::peer_failed:
+      return "peer failed";
+    case errc::invalid_argument:
+      return "invalid argument";
+    case errc::not_in_job:
+      return "not part of a job";
+    case errc::not_supported:
+      return "not supported here";
+    case errc::timed_out:
+      return "timed out";
+    case errc::cancelled:
+      return "cancelled";
+    case errc::out_of_memory:
+      return "out of memory";
+    case errc::malformed:
+      return "malformed data";
+    case errc::outcome_unknown:
+      return "outcome unknown";
+    case errc::access_denied:
+      return "remote access denied";
+    case errc::link_down:
+      return "link down";
+    case errc::aborted:
+      return "job is being ended";
+    case errc::mismatch:
+      return "ranks disagree about a collective";
+    case errc::system:
+      return "system call failed";
   }
   return "unknown error";
 }

@@ -12,7 +12,9 @@ inline void full_fence() noexcept {
   dummy.fetch_add(0, std::memory_order_seq_cst);
 }
 #else
-inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void full_fence() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 #endif
 
 /// Tells the core that this is a spin loop; no memory order.

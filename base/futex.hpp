@@ -8,8 +8,8 @@
 
 namespace verbena::base {
 
-/// Sleeps until woken, until `timeout` passes, or not at all if `word` no longer holds `seen`. Spurious returns are
-/// allowed; `timeout` may be `never`.
+/// Sleeps until woken, until `timeout` passes, or not at all if `word` no longer holds `seen`. Spurious
+/// returns are allowed; `timeout` may be `never`.
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, nanoseconds timeout) noexcept;
 
 /// Wakes up to `count` sleepers.

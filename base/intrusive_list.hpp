@@ -1,5 +1,5 @@
-// Doubly linked list whose links live in the elements: the owner of an element is somebody else, linking allocates
-// nothing, and an element can leave in O(1) without knowing its list. Not thread safe.
+// Doubly linked list whose links live in the elements: the owner of an element is somebody else, linking
+// allocates nothing, and an element can leave in O(1) without knowing its list. Not thread safe.
 #pragma once
 
 namespace verbena::base {

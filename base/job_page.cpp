@@ -17,7 +17,9 @@ namespace verbena::base {
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 std::uint64_t page_end(std::uint64_t job_size, std::uint64_t local_size) {
   return sizeof(job_page_header) + local_size * sizeof(doorbell) + round_up(local_size * 4, 8) +
@@ -25,7 +27,8 @@ std::uint64_t page_end(std::uint64_t job_size, std::uint64_t local_size) {
 }
 
 [[noreturn]] void fail(const char* call) {
-  throw error(errc::system, fmt::format("cannot create the node's shared segment: {}: {}", call, std::strerror(errno)));
+  throw error(errc::system,
+              fmt::format("cannot create the node's shared segment: {}: {}", call, std::strerror(errno)));
 }
 
 }  // namespace
@@ -57,7 +60,8 @@ unique_fd create_segment(const job_shape& shape) {
   header->shm_offset = shm_offset;
   header->rank_span = round_up(span, page_bytes);
   if (::getrandom(header->nonce, sizeof header->nonce, 0) != sizeof header->nonce) fail("getrandom");
-  auto* ranks = reinterpret_cast<std::uint32_t*>(page.data() + sizeof(job_page_header) + local_size * sizeof(doorbell));
+  auto* ranks =
+      reinterpret_cast<std::uint32_t*>(page.data() + sizeof(job_page_header) + local_size * sizeof(doorbell));
   std::copy(shape.local_ranks.begin(), shape.local_ranks.end(), ranks);
   header->magic = job_page_magic;
   return fd;
@@ -68,14 +72,16 @@ std::optional<job_page> job_page::open(const mapping& segment, std::string& why)
     why = std::move(text);
     return std::nullopt;
   };
-  if (segment.size() < sizeof(job_page_header)) return refuse("the shared segment is too small to hold a job page");
+  if (segment.size() < sizeof(job_page_header))
+    return refuse("the shared segment is too small to hold a job page");
   auto* header = reinterpret_cast<job_page_header*>(segment.data());
   if (header->magic != job_page_magic) return refuse("the inherited descriptor is no Verbena segment");
   if (header->version != job_page_version)
-    return refuse(fmt::format("the launcher writes job page version {}, this library reads version {}", header->version,
-                              job_page_version));
-  if (header->local_size == 0 || header->local_size > header->job_size || header->segment_bytes > segment.size() ||
-      header->shm_offset > header->segment_bytes || header->shm_offset < page_end(header->job_size, header->local_size))
+    return refuse(fmt::format("the launcher writes job page version {}, this library reads version {}",
+                              header->version, job_page_version));
+  if (header->local_size == 0 || header->local_size > header->job_size ||
+      header->segment_bytes > segment.size() || header->shm_offset > header->segment_bytes ||
+      header->shm_offset < page_end(header->job_size, header->local_size))
     return refuse("the sizes in the job page contradict each other");
   return job_page{header};
 }
@@ -85,7 +91,8 @@ std::span<const std::uint32_t> job_page::local_ranks() const noexcept {
 }
 
 rank_record& job_page::record(std::uint32_t job_rank) const noexcept {
-  std::byte* at = reinterpret_cast<std::byte*>(bells() + header_->local_size) + round_up(header_->local_size * 4ULL, 8);
+  std::byte* at =
+      reinterpret_cast<std::byte*>(bells() + header_->local_size) + round_up(header_->local_size * 4ULL, 8);
   return reinterpret_cast<rank_record*>(at)[job_rank];
 }
 

@@ -1,12 +1,13 @@
-// The job page: the head of the node's shared segment, format version 1. The launcher's side creates the segment, fills the page
-// and alone writes who is alive; ranks read that, and sleep on their doorbell in it. So survivors learn of a death
-// without PMIx, and the launcher can wake every rank of its node.
+// The job page: the head of the node's shared segment, format version 1. The launcher's side creates the
+// segment, fills the page and alone writes who is alive; ranks read that, and sleep on their doorbell in it.
+// So survivors learn of a death without PMIx, and the launcher can wake every rank of its node.
 //
 //   offset 0      job_page_header (4 cache lines)
 //   then          doorbell[local_size]          one cache line per rank of this node
 //   then          std::uint32_t[local_size]     job rank of each local index, ascending
 //   then          rank_record[job_size]         8 bytes per rank of the job
-//   shm_offset    (page aligned) the shm fabric's area, rank_span bytes per local rank on average: transport/shm/layout.hpp
+//   shm_offset    (page aligned) the shm fabric's area, rank_span bytes per local rank on average:
+//   transport/shm/layout.hpp
 //
 // The segment is a memfd and sparse: only touched pages exist, and no name is left behind by a crash.
 // This header must not know what the fabric keeps behind shm_offset.
@@ -66,8 +67,9 @@ struct job_page_header {
   std::uint64_t rank_span;
   std::uint8_t nonce[16];  ///< random, the same on every node of the job
   // line 1: the launcher's news
-  alignas(cache_line) std::atomic<std::uint32_t> news;  ///< grows by one after every change of a state or of `ending`
-  std::atomic<std::uint32_t> ending;                    ///< 1: the job is being ended, do not wait for anybody
+  alignas(cache_line)
+      std::atomic<std::uint32_t> news;  ///< grows by one after every change of a state or of `ending`
+  std::atomic<std::uint32_t> ending;    ///< 1: the job is being ended, do not wait for anybody
   // line 2: ranks of this node that are running, not asleep (a hint for how long to spin)
   alignas(cache_line) std::atomic<std::int32_t> awake;
   // line 3: room
@@ -84,7 +86,8 @@ struct job_shape {
   std::uint64_t rank_span = 0;             ///< 0: default_rank_span()
 };
 
-/// Bytes of segment address space per rank, so that the whole segment stays below 64 GiB of (sparse) address space.
+/// Bytes of segment address space per rank, so that the whole segment stays below 64 GiB of (sparse) address
+/// space.
 std::uint64_t default_rank_span(std::uint32_t local_size) noexcept;
 
 /// Creates the sparse memfd and formats the page. Throws error{errc::system} naming the call that failed.
@@ -95,7 +98,8 @@ unique_fd create_segment(const job_shape& shape);
 class job_page {
  public:
   job_page() = default;
-  /// Checks magic, version and sizes of an untrusted segment; on failure returns nothing and words it in `why`.
+  /// Checks magic, version and sizes of an untrusted segment; on failure returns nothing and words it in
+  /// `why`.
   static std::optional<job_page> open(const mapping& segment, std::string& why);
 
   job_page_header& header() const noexcept { return *header_; }
@@ -105,7 +109,8 @@ class job_page {
   std::byte* base() const noexcept { return reinterpret_cast<std::byte*>(header_); }
 
   // The launcher's side.
-  void announce(std::uint32_t job_rank, rank_state state, std::uint32_t outcome) const noexcept;  ///< then wakes all
+  void announce(std::uint32_t job_rank, rank_state state,
+                std::uint32_t outcome) const noexcept;  ///< then wakes all
   void announce_ending() const noexcept;
   void wake_all() const noexcept;
 
@@ -115,7 +120,8 @@ class job_page {
   job_page_header* header_ = nullptr;
 };
 
-/// Rings a doorbell: changes the word, then wakes its sleeper. The caller has already stored what the sleeper must find.
+/// Rings a doorbell: changes the word, then wakes its sleeper. The caller has already stored what the sleeper
+/// must find.
 void ring(doorbell& bell) noexcept;
 
 }  // namespace verbena::base

@@ -1,4 +1,5 @@
-// Owner of one shared mapping of a descriptor (the node's segment). The descriptor may be closed while it is mapped.
+// Owner of one shared mapping of a descriptor (the node's segment). The descriptor may be closed while it is
+// mapped.
 #pragma once
 
 #include <sys/mman.h>

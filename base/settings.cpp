@@ -17,11 +17,12 @@ bool parse_integer(std::string_view text, Integer& value) noexcept {
   return failure == std::errc{} && stop == end;
 }
 
-setting_row words(std::string_view variable, std::string settings::*member, std::vector<std::string_view> allowed,
-                  std::string_view list, std::string_view text) {
+setting_row words(std::string_view variable, std::string settings::*member,
+                  std::vector<std::string_view> allowed, std::string_view list, std::string_view text) {
   return {variable, list, text, [member](const settings& s) { return s.*member; },
           [member, allowed = std::move(allowed), list](settings& s, std::string_view value) -> std::string {
-            if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) return fmt::format("one of {}", list);
+            if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+              return fmt::format("one of {}", list);
             s.*member = value;
             return {};
           }};
@@ -39,7 +40,8 @@ setting_row flag(std::string_view variable, bool settings::*member, std::string_
 }
 
 template <class Integer>
-setting_row number(std::string_view variable, Integer settings::*member, std::string_view type, std::string_view text) {
+setting_row number(std::string_view variable, Integer settings::*member, std::string_view type,
+                   std::string_view text) {
   return {variable, type, text, [member](const settings& s) { return fmt::format("{}", s.*member); },
           [member, type](settings& s, std::string_view value) -> std::string {
             const bool right = [&] {
@@ -49,7 +51,8 @@ setting_row number(std::string_view variable, Integer settings::*member, std::st
               return parse_integer(value, s.*member);
             }();
             if (right) return {};
-            return type == "bytes" ? "a size such as 4096, 64k or 1m" : fmt::format("a whole number ({})", type);
+            return type == "bytes" ? "a size such as 4096, 64k or 1m"
+                                   : fmt::format("a whole number ({})", type);
           }};
 }
 
@@ -63,16 +66,18 @@ std::vector<setting_row> make_rows() {
        }},
       words("VERBENA_ALLREDUCE", &settings::allreduce, {"auto", "recursive_doubling", "ring", "node"},
             "auto|recursive_doubling|ring|node", "algorithm of all-reduce"),
-      words("VERBENA_BARRIER", &settings::barrier, {"auto", "dissemination", "node"}, "auto|dissemination|node",
-            "algorithm of the barrier"),
+      words("VERBENA_BARRIER", &settings::barrier, {"auto", "dissemination", "node"},
+            "auto|dissemination|node", "algorithm of the barrier"),
       number("VERBENA_EAGER_LIMIT", &settings::eager_limit, "bytes",
              "largest message sent without asking the receiver first; 0: the fabric's own limit"),
       words("VERBENA_SINGLE_COPY", &settings::single_copy, {"auto", "off"}, "auto|off",
             "move large messages between ranks of a node by cross-memory attach"),
-      number("VERBENA_SPIN_US", &settings::spin_us, "microseconds", "spin this long before yielding; -1: by free cores"),
+      number("VERBENA_SPIN_US", &settings::spin_us, "microseconds",
+             "spin this long before yielding; -1: by free cores"),
       number("VERBENA_UNEXPECTED_BUDGET", &settings::unexpected_budget, "bytes",
              "eager data one peer may leave here before it is received"),
-      flag("VERBENA_SINGLETON", &settings::singleton, "run as a job of one although another launcher is seen"),
+      flag("VERBENA_SINGLETON", &settings::singleton,
+           "run as a job of one although another launcher is seen"),
       flag("VERBENA_STATS", &settings::stats, "print the counters of each rank when it leaves"),
       number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds", "deadline for all ranks to join"),
       {"VERBENA_TEST_FAULTS", "names", "faults injected below the API; obeyed by test builds only",
@@ -107,10 +112,17 @@ bool parse_bytes(std::string_view text, std::uint64_t& bytes) noexcept {
   unsigned shift = 0;
   if (!text.empty()) {
     switch (text.back() | 0x20) {
-      case 'k': shift = 10; break;
-      case 'm': shift = 20; break;
-      case 'g': shift = 30; break;
-      default: break;
+      case 'k':
+        shift = 10;
+        break;
+      case 'm':
+        shift = 20;
+        break;
+      case 'g':
+        shift = 30;
+        break;
+      default:
+        break;
     }
   }
   if (shift != 0) text.remove_suffix(1);

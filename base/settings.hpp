@@ -1,6 +1,7 @@
-// The settings of the library: one table of rows (name, type, default, unit, text). Every VERBENA_* variable that the
-// library obeys is a row here; `rdmarun --settings` and docs/settings.md are printed from it. A value that does not
-// parse is an error naming variable, value and what would be right, thrown when a context is made.
+// The settings of the library: one table of rows (name, type, default, unit, text). Every VERBENA_* variable
+// that the library obeys is a row here; `rdmarun --settings` and docs/settings.md are printed from it. A
+// value that does not parse is an error naming variable, value and what would be right, thrown when a context
+// is made.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,17 @@ namespace verbena::base {
 
 /// The values in force for one context. Adding a setting: a member here, a row in settings.cpp.
 struct settings {
-  std::string fabric;                      ///< comma list of fabrics allowed; empty: all
-  std::string allreduce = "auto";          ///< auto | recursive_doubling | ring | node
-  std::string barrier = "auto";            ///< auto | dissemination | node
-  std::uint64_t eager_limit = 0;           ///< bytes; 0: the fabric's own
-  std::string single_copy = "auto";        ///< auto | off: cross-memory attach between ranks of a node
-  std::int64_t spin_us = -1;               ///< spin before yielding; -1: by free cores
+  std::string fabric;                          ///< comma list of fabrics allowed; empty: all
+  std::string allreduce = "auto";              ///< auto | recursive_doubling | ring | node
+  std::string barrier = "auto";                ///< auto | dissemination | node
+  std::uint64_t eager_limit = 0;               ///< bytes; 0: the fabric's own
+  std::string single_copy = "auto";            ///< auto | off: cross-memory attach between ranks of a node
+  std::int64_t spin_us = -1;                   ///< spin before yielding; -1: by free cores
   std::uint64_t unexpected_budget = 4u << 20;  ///< bytes of unexpected eager data a peer may park here
-  bool singleton = false;                  ///< start as a job of one although another launcher is seen
-  bool stats = false;                      ///< print the counters when the context ends
-  std::uint64_t join_timeout_s = 60;       ///< deadline of the join
-  std::string test_faults;                 ///< test builds only: faults to inject below the API
+  bool singleton = false;                      ///< start as a job of one although another launcher is seen
+  bool stats = false;                          ///< print the counters when the context ends
+  std::uint64_t join_timeout_s = 60;           ///< deadline of the join
+  std::string test_faults;                     ///< test builds only: faults to inject below the API
 };
 
 /// One row of the table.

@@ -1,7 +1,7 @@
-// The seam between a context and whatever started it: who am I, who else is there, publish and look up small values,
-// meet once, give up. Two models: `pmix` (any PMIx server: rdmarun, srun --mpi=pmix, Open MPI's mpirun) and
-// `in_process` (tests, simulator: many contexts in one process). Called at join, first contact and abort only, never on
-// the message path. It must not know fabrics: values are opaque bytes.
+// The seam between a context and whatever started it: who am I, who else is there, publish and look up small
+// values, meet once, give up. Two models: `pmix` (any PMIx server: rdmarun, srun --mpi=pmix, Open MPI's
+// mpirun) and `in_process` (tests, simulator: many contexts in one process). Called at join, first contact
+// and abort only, never on the message path. It must not know fabrics: values are opaque bytes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -20,7 +20,7 @@ namespace verbena::runtime {
 
 /// What the launcher told this process. Ranks here are job ranks, 0 <= rank < size.
 struct job_info {
-  std::string name;                        ///< the job's namespace; the same on all ranks
+  std::string name;  ///< the job's namespace; the same on all ranks
   std::uint32_t self = 0;
   std::uint32_t size = 1;
   std::vector<std::uint32_t> local_ranks;  ///< ranks of this node, ascending, self included
@@ -34,8 +34,9 @@ class bootstrap {
 
   virtual const job_info& job() const = 0;
 
-  /// The node's shared segment (base/job_page.hpp), or nothing where the launcher offers none; then the lowest local
-  /// rank creates one and passes it on through publish/lookup. Called once, before the first fence.
+  /// The node's shared segment (base/job_page.hpp), or nothing where the launcher offers none; then the
+  /// lowest local rank creates one and passes it on through publish/lookup. Called once, before the first
+  /// fence.
   virtual base::unique_fd segment() = 0;
 
   /// Publishes a value under a key of this rank; visible to others after they and we have passed a fence.

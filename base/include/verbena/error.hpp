@@ -32,7 +32,9 @@ enum class errc : std::uint8_t {
 
 VERBENA_API const std::error_category& error_category() noexcept;
 
-inline std::error_code make_error_code(errc e) noexcept { return {static_cast<int>(e), error_category()}; }
+inline std::error_code make_error_code(errc e) noexcept {
+  return {static_cast<int>(e), error_category()};
+}
 
 /// What the throwing calls throw. `what()` is one sentence: what happened, where, and what cures it.
 class VERBENA_API error : public std::system_error {

@@ -1,4 +1,5 @@
-// The two integers a program must never swap, and the wildcards of a receive. Plain values: no allocation, no state.
+// The two integers a program must never swap, and the wildcards of a receive. Plain values: no allocation, no
+// state.
 #pragma once
 
 #include <compare>
