@@ -73,7 +73,8 @@ static_assert(sizeof(remote_key) == 32);
 enum class post_result : std::uint8_t {
   done,  ///< taken, and the caller's buffer is reusable (never "delivered"); the operation, if any, was not
          ///< used
-  pending,  ///< taken; the operation completes during some later poll
+  pending,  ///< taken; the fabric has started the operation (the caller hands it in not pending) and completes
+            ///< it, failed or not, during some later poll
   again,    ///< refused for now, nothing taken
   down,     ///< the peer is gone for good
 };
