@@ -1,0 +1,73 @@
+// An MPI library under the same measuring loops. Compiled once against each MPI found.
+#pragma once
+
+#include "ranks.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace bench {
+
+class mpi_ranks {
+ public:
+  using request = MPI_Request;
+
+  mpi_ranks() {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+  mpi_ranks(const mpi_ranks&) = delete;
+  ~mpi_ranks() { MPI_Finalize(); }
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  void send(const void* data, std::size_t bytes, int to, int label) {
+    MPI_Send(data, static_cast<int>(bytes), MPI_BYTE, to, label, MPI_COMM_WORLD);
+  }
+  void recv(void* data, std::size_t bytes, int from, int label) {
+    MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, from, label, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  request isend(const void* data, std::size_t bytes, int to, int label) {
+    request one;
+    MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, label, MPI_COMM_WORLD, &one);
+    return one;
+  }
+  request irecv(void* data, std::size_t bytes, int from, int label) {
+    request one;
+    MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, label, MPI_COMM_WORLD, &one);
+    return one;
+  }
+  void wait_all(std::span<request> all) {
+    MPI_Waitall(static_cast<int>(all.size()), all.data(), MPI_STATUSES_IGNORE);
+  }
+  void barrier() { MPI_Barrier(MPI_COMM_WORLD); }
+  void allreduce(const float* in, float* out, std::size_t count) {
+    MPI_Allreduce(in, out, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  [[noreturn]] void fail(const std::string& why) {
+    std::fprintf(stderr, "%s\n", why.c_str());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::abort();
+  }
+  static std::string library() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    std::string first(text, static_cast<std::size_t>(length));
+    first.resize(std::min(first.find_first_of(",\n"), first.size()));
+    std::replace(first.begin(), first.end(), '\t', ' ');
+    return first;
+  }
+
+ private:
+  int rank_ = 0;
+  int size_ = 0;
+};
+
+static_assert(message_ranks<mpi_ranks>);
+
+}  // namespace bench
