@@ -69,7 +69,9 @@ struct step {
   std::int32_t peer = -1;    ///< send, receive, put_with_flag, wait_flag, await
   std::uint32_t first = 0;   ///< data range
   std::uint32_t chunks = 0;
-  piece left, right, to;
+  piece left{};
+  piece right{};
+  piece to{};
   std::array<std::uint32_t, 3> after{no_step, no_step, no_step};  ///< earlier steps that must have ended
 };
 
@@ -82,7 +84,9 @@ struct schedule {
   std::vector<step> steps;
   std::uint32_t chunks = 1;          ///< per segment
   std::uint32_t scratch_chunks = 0;  ///< cells of private scratch
-  std::uint32_t ahead = 0;  ///< this many leading steps may run before the rest of the previous repetition
+  /// This many leading steps may run before the rest of the previous repetition. They start nothing, and hold
+  /// all `publish` steps of the repetition (progress counts them in the order they happen).
+  std::uint32_t ahead = 0;
   std::uint32_t publishes = 0;  ///< `publish` steps per repetition; the same at every member
   bool rank_order = true;       ///< operands are combined in rank order; false: commutative operators only
   bool on_node = false;         ///< needs the node block
