@@ -65,8 +65,8 @@ struct member {
 
 class run {
  public:
-  run(const std::vector<checked_call>& calls, bool in_place)
-      : calls_(calls), in_place_(in_place), size_(static_cast<int>(calls.at(0).ranks.size())) {
+  run(const std::vector<checked_call>& calls, bool in_place, std::uint32_t slots)
+      : calls_(calls), in_place_(in_place), slots_(slots), size_(static_cast<int>(calls.at(0).ranks.size())) {
     if (size_ > 64) throw fault{"the checker knows at most 64 ranks"};
     members_.resize(static_cast<std::size_t>(size_));
     for (int r = 0; r < size_; ++r) flatten(r);
@@ -196,7 +196,7 @@ class run {
     }
     if (p.where == place::node) {
       key.owner = p.member;
-      key.instance = e.node_turn % node_slots;
+      key.instance = e.node_turn % slots_;
     }
     for (std::uint32_t i = 0; i < s.chunks; ++i) {
       key.at = p.at + i;
@@ -364,6 +364,7 @@ class run {
 
   const std::vector<checked_call>& calls_;
   bool in_place_;
+  std::uint32_t slots_;
   int size_;
   std::vector<member> members_;
   std::map<std::tuple<int, int, std::uint8_t>, traffic> traffic_;
@@ -375,9 +376,9 @@ class run {
 
 }  // namespace
 
-std::string check_schedules(const std::vector<checked_call>& calls, bool in_place) {
+std::string check_schedules(const std::vector<checked_call>& calls, bool in_place, std::uint32_t slots) {
   try {
-    run one(calls, in_place);
+    run one(calls, in_place, slots);
     one.all();
     return {};
   } catch (const fault& f) {

@@ -25,8 +25,9 @@ struct checked_call {
 };
 
 /// Runs the calls one after the other, as ranks do, without waiting in between. Returns an empty string if
-/// all is proven, else one sentence about the first fault. At most 64 ranks.
-std::string check_schedules(const std::vector<checked_call>& calls, bool in_place);
+/// all is proven, else one sentence about the first fault. At most 64 ranks. `slots`: of node scratch.
+std::string check_schedules(const std::vector<checked_call>& calls, bool in_place,
+                            std::uint32_t slots = node_slots);
 
 /// The same for one algorithm at one size.
 std::string check_algorithm(purpose what, algorithm of, int size, bool in_place, int repetitions = 3);

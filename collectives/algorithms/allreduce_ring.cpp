@@ -33,14 +33,20 @@ schedule allreduce_ring(int self, int size, const shape&) {
   const auto chunk = [&](int back) { return static_cast<std::uint32_t>((self + 2 * size - back) % size); };
 
   std::vector<builder::index> left(static_cast<std::size_t>(size), no_step);  // last send of each chunk
+  const auto post = [&](int round) {
+    const std::uint32_t in = chunk(round + 1);
+    return add.receive(previous, {in, 1}, scratch_at(static_cast<std::uint32_t>(round % 2)));
+  };
   piece from = input_at(chunk(0));
+  builder::index got = post(0);
   for (int round = 0; round < size - 1; ++round) {
     const std::uint32_t out = chunk(round);
     const std::uint32_t in = chunk(round + 1);
-    const auto cell = static_cast<std::uint32_t>(round % 2);
-    const auto got = add.receive(previous, {in, 1}, scratch_at(cell));
     left[out] = add.send(next, {out, 1}, from);
-    add.reduce({in, 1}, scratch_at(cell), input_at(in), output_at(in), {got});
+    const builder::index following = round + 1 < size - 1 ? post(round + 1) : no_step;
+    add.reduce({in, 1}, scratch_at(static_cast<std::uint32_t>(round % 2)), input_at(in), output_at(in),
+               {got});
+    got = following;
     from = output_at(in);
   }
   // Now chunk(size - 1) is complete here.
@@ -48,9 +54,9 @@ schedule allreduce_ring(int self, int size, const shape&) {
   for (int round = 0; round < size - 1; ++round) {
     const std::uint32_t out = chunk(size - 1 + round);
     const std::uint32_t in = chunk(size + round);
-    const auto got = add.receive(previous, {in, 1}, output_at(in), {left[in]});
+    const auto arriving = add.receive(previous, {in, 1}, output_at(in), {left[in]});
     left[out] = add.send(next, {out, 1}, output_at(out), {arrived});
-    arrived = got;
+    arrived = arriving;
   }
   return result;
 }

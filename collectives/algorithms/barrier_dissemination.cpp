@@ -15,7 +15,7 @@ schedule barrier_dissemination(int self, int size, const shape&) {
   builder add(result);
   builder::index heard = no_step;
   for (int distance = 1; distance < size; distance *= 2) {
-    const auto next = add.receive((self + size - distance) % size, {}, {}, {heard});
+    const auto next = add.receive((self + size - distance) % size, {}, {});
     add.send((self + distance) % size, {}, {}, {heard});
     heard = next;
   }

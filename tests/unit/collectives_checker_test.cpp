@@ -91,13 +91,12 @@ TEST_CASE("schedules that share the node's slots may follow each other in any or
         }
 }
 
-TEST_CASE("one slot less than needed is noticed", "[collectives][checker]") {
-  // The same rotation with more steps ahead: as if there were fewer slots.
-  checked_call call = call_of({"", purpose::allreduce, allreduce_node_exchange}, 3, 8);
-  for (schedule& s : call.ranks) {
-    std::erase_if(s.steps, [](const step& one) { return one.what == action::await; });
+TEST_CASE("with one slot of node scratch less, a slow reader is noticed", "[collectives][checker]") {
+  for (int size : {2, 3, 8}) {
+    const checked_call call = call_of({"", purpose::allreduce, allreduce_node_exchange}, size, 8);
+    CHECK(check_schedules({call}, false) == "");
+    CHECK_THAT(check_schedules({call}, false, node_slots - 1), Catch::Contains("may still touch"));
   }
-  CHECK_THAT(check_schedules({call}, false), Catch::Contains("may still touch"));
 }
 
 TEST_CASE("dropping any step of any algorithm is noticed", "[collectives][checker]") {
@@ -118,8 +117,10 @@ TEST_CASE("dropping any step of any algorithm is noticed", "[collectives][checke
 TEST_CASE("dropping any predecessor of any algorithm is noticed", "[collectives][checker]") {
   int dropped = 0;
   for (const known& k : all_algorithms())
-    for (int size : {3, 4, 6, 7})
+    for (int size : {3, 4, 6, 7, 8})
       for (int r = 0; r < size; ++r) {
+        // Elsewhere the last round of a dissemination brings news that some ranks have twice.
+        if (k.of == barrier_dissemination && size != 4 && size != 8) continue;
         const checked_call right = call_of(k, size, 2);
         const auto& steps = right.ranks[static_cast<std::size_t>(r)].steps;
         for (std::size_t i = 0; i < steps.size(); ++i)
