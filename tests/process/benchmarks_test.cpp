@@ -1,0 +1,100 @@
+// The benchmarks as real ranks under rdmarun, every byte checked.
+#include "command.hpp"
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+
+using namespace verbena::tests;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Runs a benchmark that must end well and print one row for each size.
+void must_validate(const std::string& command, const std::string& largest) {
+  INFO(command);
+  const finished end = run(command, std::chrono::seconds(100));
+  INFO(end.errors);
+  CHECK_FALSE(end.timed_out);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("every byte checked") && Contains("\n" + largest + " "));
+}
+
+}  // namespace
+
+TEST_CASE("vb_latency validates from 0 bytes to 4 MiB", "[benchmarks]") {
+  must_validate("launcher/rdmarun -n 2 benchmarks/vb_latency -m 0:4194304 -i 50 -x 5 -c", "4194304");
+}
+
+TEST_CASE("vb_latency validates where ranks may not read each other's memory", "[benchmarks]") {
+  must_validate(
+      "VERBENA_SINGLE_COPY=off launcher/rdmarun -n 2 benchmarks/vb_latency -m 0:4194304 -i 20 -x 2 -c",
+      "4194304");
+}
+
+TEST_CASE("vb_bw validates from 1 byte to 4 MiB", "[benchmarks]") {
+  must_validate("launcher/rdmarun -n 2 benchmarks/vb_bw -m 1:4194304 -i 5 -x 1 -c", "4194304");
+}
+
+TEST_CASE("further ranks wait for the measuring pair and end with it", "[benchmarks]") {
+  must_validate("launcher/rdmarun -n 5 benchmarks/vb_latency -m 1k:1k -i 100 -c", "1024");
+  must_validate("launcher/rdmarun -n 4 benchmarks/vb_bw -m 1k:1k -i 10 -c", "1024");
+}
+
+TEST_CASE("vb_allreduce validates with each algorithm forced and 1, 2, 3 and 7 ranks", "[benchmarks]") {
+  const std::string algorithm = GENERATE("recursive_doubling", "ring", "node", "auto");
+  const int ranks = GENERATE(1, 2, 3, 7);
+  must_validate(
+      fmt::format("VERBENA_ALLREDUCE={} launcher/rdmarun -n {} benchmarks/vb_allreduce -m 4:16777216 "
+                  "-i 2 -x 1 -c",
+                  algorithm, ranks),
+      "16777216");
+}
+
+TEST_CASE("a benchmark of a pair started alone says what it needs", "[benchmarks]") {
+  const finished end = run("benchmarks/vb_latency -m 8");
+  CHECK(end.status == 2);
+  CHECK(end.errors == "vb_latency: needs 2 ranks and was started as 1; start it under rdmarun -n 2\n");
+}
+
+TEST_CASE("vb_allreduce started by hand is a job of one", "[benchmarks]") {
+  must_validate("benchmarks/vb_allreduce -m 4:4096 -c", "4096");
+}
+
+TEST_CASE("wrong words are refused once, before the job starts", "[benchmarks]") {
+  const finished end = run("launcher/rdmarun -n 2 benchmarks/vb_bw -m 64:8");
+  CHECK(end.status == 2);
+  CHECK_THAT(end.errors,
+             Contains("vb_bw: -m: '64:8': the smallest size is above the largest; see vb_bw --help"));
+  CHECK(end.errors.find("smallest") == end.errors.rfind("smallest"));
+}
+
+TEST_CASE("the JSON has the figures of the table", "[benchmarks]") {
+  const finished end = run("launcher/rdmarun -n 2 benchmarks/vb_latency -m 8:16 -i 10 --json -");
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains(R"("benchmark": "vb_latency")") && Contains(R"("ranks": 2)") &&
+                             Contains(R"("size": 16)") && Contains(R"("latency_us": )") &&
+                             !Contains("# Size"));
+}
+
+#ifdef VERBENA_TEST_HOOKS
+TEST_CASE("a byte flipped below the API makes -c fail with size, rank and offset", "[benchmarks][faults]") {
+  for (const char* benchmark :
+       {"vb_latency -m 64:64 -c", "vb_latency -m 1m:1m -c -i 5", "vb_bw -m 4k:4k -c -i 5"}) {
+    const finished end =
+        run(fmt::format("VERBENA_TEST_FAULTS=flip_byte launcher/rdmarun -n 2 benchmarks/{}", benchmark));
+    INFO(benchmark << "\n" << end.errors);
+    CHECK_FALSE(end.timed_out);
+    CHECK(end.status != 0);
+    CHECK_THAT(end.errors, Catch::Matches(R"([\s\S]*rank [01]: size \d+: byte at offset \d+ is 0x[\s\S]*)"));
+  }
+}
+
+TEST_CASE("a byte flipped below an all-reduce is named too", "[benchmarks][faults]") {
+  const finished end =
+      run("VERBENA_ALLREDUCE=ring VERBENA_TEST_FAULTS=flip_byte launcher/rdmarun -n 2 "
+          "benchmarks/vb_allreduce -m 256:256 -c");
+  INFO(end.errors);
+  CHECK(end.status != 0);
+  CHECK_THAT(end.errors, Catch::Matches(R"([\s\S]*rank [01]: size 256: byte at offset \d+ is 0x[\s\S]*)"));
+}
+#endif
