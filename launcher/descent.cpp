@@ -1,0 +1,64 @@
+#include "launcher/descent.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace verbena::launcher {
+namespace {
+
+/// The parent in /proc/PID/stat: the second field after the name, which ends with the last parenthesis.
+pid_t parent_of(pid_t pid) {
+  const int fd = ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[512];
+  const long count = ::read(fd, text, sizeof text);
+  ::close(fd);
+  if (count <= 0) return 0;
+  const std::string_view line{text, static_cast<std::size_t>(count)};
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string_view::npos || name_end + 4 >= line.size()) return 0;
+  pid_t parent = 0;
+  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), parent);
+  return parent;
+}
+
+}  // namespace
+
+std::vector<pid_t> find_descent(pid_t ancestor) {
+  std::vector<std::pair<pid_t, pid_t>> parents;  // parent, process
+  if (DIR* directory = ::opendir("/proc")) {
+    while (const dirent* entry = ::readdir(directory)) {
+      pid_t pid = 0;
+      const char* end = entry->d_name + std::strlen(entry->d_name);
+      if (std::from_chars(entry->d_name, end, pid).ptr == end && pid > 0)
+        parents.emplace_back(parent_of(pid), pid);
+    }
+    ::closedir(directory);
+  }
+  std::sort(parents.begin(), parents.end());
+  std::vector<pid_t> found{ancestor};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    auto child = std::lower_bound(parents.begin(), parents.end(), std::pair<pid_t, pid_t>{found[i], 0});
+    for (; child != parents.end() && child->first == found[i]; ++child) found.push_back(child->second);
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+void kill_descent() {
+  const std::vector<pid_t> descent = find_descent(::getpid());
+  // Stopped first, parents before children: what forks while it is being killed would never end.
+  for (const pid_t pid : descent) ::kill(pid, SIGSTOP);
+  for (const pid_t pid : descent) ::kill(pid, SIGKILL);
+}
+
+}  // namespace verbena::launcher

@@ -1,0 +1,121 @@
+#include "launcher/job.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace verbena::launcher {
+
+job::job(std::uint32_t size, std::string host, std::string program, std::string directory,
+         base::nanoseconds now)
+    : ranks_(size),
+      host_(std::move(host)),
+      program_(std::move(program)),
+      directory_(std::move(directory)),
+      begin_(now) {}
+
+std::string job::who(std::uint32_t rank) const {
+  return fmt::format("rdmarun: rank {} on {}", rank, host_);
+}
+
+std::string job::age(base::nanoseconds now) const {
+  return fmt::format("after {:.2f} s", static_cast<double>(now - begin_) / 1e9);
+}
+
+bool job::fail(int status, std::string line) {
+  if (!status_) {
+    status_ = status;
+    line_ = std::move(line);
+  }
+  return true;
+}
+
+void job::started(std::uint32_t rank, pid_t pid) {
+  ranks_[rank].pid = pid;
+  ranks_[rank].phase = rank_phase::running;
+}
+
+bool job::start_failed(std::uint32_t rank, start_step step, int error) {
+  ranks_[rank].phase = rank_phase::ended;
+  ranks_[rank].wait_status = W_EXITCODE(error == ENOENT ? status_not_found : status_not_runnable, 0);
+  ++ended_;
+  switch (step) {
+    case start_step::enter_directory:
+      return fail(status_not_runnable, fmt::format("{}: cannot enter the directory '{}': {}", who(rank),
+                                                   directory_, std::strerror(error)));
+    case start_step::make_process:
+      return fail(status_launcher,
+                  fmt::format("{}: cannot start a process: {}", who(rank), std::strerror(error)));
+    case start_step::execute:
+      break;
+  }
+  return fail(error == ENOENT ? status_not_found : status_not_runnable,
+              fmt::format("{}: cannot run '{}': {}", who(rank), program_, std::strerror(error)));
+}
+
+bool job::joined(std::uint32_t rank, base::nanoseconds now) {
+  if (!ranks_[rank].joined) ++joined_now_;
+  ranks_[rank].joined = true;
+  ranks_[rank].left = false;
+  if (!ended_outside_) return false;
+  return fail(1, fmt::format("{}: ended with status 0 without joining the job that rank {} has joined, {}",
+                             who(*ended_outside_), rank, age(now)));
+}
+
+void job::left(std::uint32_t rank) {
+  if (ranks_[rank].joined) --joined_now_;
+  ranks_[rank].joined = false;
+  ranks_[rank].left = true;
+}
+
+bool job::aborted(std::uint32_t rank, int code, std::string_view why, base::nanoseconds now) {
+  const int status = (code & 0xff) != 0 ? code & 0xff : 1;
+  return fail(status, fmt::format("{}: aborted the job with status {} {}{}{}", who(rank), code, age(now),
+                                  why.empty() ? "" : ": ", why));
+}
+
+bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now) {
+  rank_entry& entry = ranks_[rank];
+  entry.phase = rank_phase::ended;
+  entry.wait_status = wait_status;
+  ++ended_;
+  const bool was_joined = entry.joined;
+  if (was_joined) {
+    entry.joined = false;
+    --joined_now_;
+  }
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    return fail(status_signal + signal,
+                fmt::format("{}: killed by signal {} ({}) {}{}", who(rank), signal, ::strsignal(signal),
+                            age(now), WCOREDUMP(wait_status) ? ", core dumped" : ""));
+  }
+  const int status = WEXITSTATUS(wait_status);
+  if (status != 0)
+    return fail(status, fmt::format("{}: exited with status {} {}", who(rank), status, age(now)));
+  if (was_joined)
+    return fail(1, fmt::format("{}: exited with status 0 without leaving the job, {}", who(rank), age(now)));
+  if (entry.left) return false;
+  if (joined_now_ > 0)
+    return fail(1, fmt::format("{}: exited with status 0 without joining the job that others have joined, {}",
+                               who(rank), age(now)));
+  if (!ended_outside_) ended_outside_ = rank;
+  return false;
+}
+
+void job::signalled(int signal) {
+  fail(status_signal + signal, {});
+}
+
+void job::timed_out() {
+  fail(status_timeout, {});
+}
+
+void job::launcher_failed(std::string line) {
+  fail(status_launcher, std::move(line));
+}
+
+}  // namespace verbena::launcher

@@ -1,0 +1,226 @@
+#include "launcher/keeper.hpp"
+
+#include "base/check.hpp"
+#include "launcher/descent.hpp"
+#include "launcher/spawn.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+namespace verbena::launcher {
+namespace {
+
+class keeper {
+ public:
+  keeper(const rank_plan& plan, base::unique_fd socket) : plan_(plan), socket_(std::move(socket)) {}
+  [[noreturn]] void run();
+
+ private:
+  void obey();
+  void start(std::uint32_t rank, base::unique_fd output, base::unique_fd errors);
+  void signal_ranks(int signal, bool from_terminal);
+  void reap();
+  void report(const keeper_report& what);
+  [[noreturn]] void end_all();
+
+  const rank_plan& plan_;
+  base::unique_fd socket_;
+  base::unique_fd children_;  // SIGCHLD
+  base::unique_fd nothing_;   // /dev/null
+  std::vector<std::string> added_;
+  std::map<pid_t, std::uint32_t> ranks_;  // alive, or not yet waited for
+  pid_t shares_terminal_ = -1;            // the rank that stays in the terminal's foreground group
+  bool killing_ = false;                  // start nothing more
+  bool none_left_ = false;                // nothing to wait for, as of the last look
+};
+
+void keeper::run() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  children_.reset(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+  nothing_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  // Readers of rdmarun's output wait for its end, not for ours.
+  ::dup2(nothing_.get(), 1);
+  ::dup2(nothing_.get(), 2);
+  while (true) {
+    pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {children_.get(), POLLIN, 0}};
+    ::poll(ready, 2, killing_ && !none_left_ ? 10 : -1);
+    if (ready[1].revents != 0) reap();
+    if (ready[0].revents != 0) obey();
+    if (killing_ && !none_left_) {
+      kill_descent();
+      reap();
+    }
+  }
+}
+
+void keeper::obey() {
+  std::array<char, 64 * 1024> packet;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control;
+  iovec data{packet.data(), packet.size()};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const long count = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  if (count < 0 && errno == EINTR) return;
+  if (count < static_cast<long>(sizeof(keeper_order))) end_all();  // rdmarun is gone
+  base::unique_fd fds[2];
+  if (const cmsghdr* rights = CMSG_FIRSTHDR(&message); rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+    int numbers[2] = {-1, -1};
+    std::memcpy(numbers, CMSG_DATA(rights),
+                std::min<std::size_t>(sizeof numbers, rights->cmsg_len - CMSG_LEN(0)));
+    fds[0].reset(numbers[0]);
+    fds[1].reset(numbers[1]);
+  }
+  keeper_order order;
+  std::memcpy(&order, packet.data(), sizeof order);
+  switch (order.what) {
+    case keeper_order::kind::variables: {
+      const char* at = packet.data() + sizeof order;
+      const char* end = packet.data() + count;
+      for (; at < end; at += std::strlen(at) + 1) added_.emplace_back(at);
+      break;
+    }
+    case keeper_order::kind::start:
+      start(order.rank, std::move(fds[0]), std::move(fds[1]));
+      break;
+    case keeper_order::kind::signal:
+      signal_ranks(order.signal, order.from_terminal);
+      break;
+    case keeper_order::kind::kill:
+      killing_ = true;
+      reap();
+      break;
+    case keeper_order::kind::end:
+      end_all();
+  }
+}
+
+void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd errors) {
+  std::vector<std::string> own = {
+      fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.size),
+      fmt::format("VERBENA_LOCAL_RANK={}", rank), fmt::format("VERBENA_LOCAL_SIZE={}", plan_.size),
+      fmt::format("PMIX_RANK={}", rank)};
+  std::vector<char*> arguments, environment;
+  const auto point = [](std::vector<char*>& to, const std::vector<std::string>& strings) {
+    for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));
+  };
+  point(arguments, plan_.arguments);
+  point(environment, plan_.environment);
+  point(environment, added_);
+  point(environment, own);
+  arguments.push_back(nullptr);
+  environment.push_back(nullptr);
+
+  const bool reads_terminal = rank == 0 && ::isatty(0) == 1;
+  spawn_request request;
+  request.arguments = arguments.data();
+  request.environment = environment.data();
+  request.directory = plan_.directory.empty() ? nullptr : plan_.directory.c_str();
+  request.input = rank == 0 ? 0 : nothing_.get();
+  request.output = output.get();
+  request.errors = errors.get();
+  request.kept = plan_.segment_fd;
+  request.own_group = !reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
+  request.signal_mask = plan_.signal_mask;
+  const spawn_result result =
+      killing_ ? spawn_result{-1, start_step::make_process, ECANCELED} : spawn(request);
+  keeper_report answer;
+  answer.rank = rank;
+  if (result.pid < 0) {
+    answer.what = keeper_report::kind::start_failed;
+    answer.step = result.step;
+    answer.value = result.error;
+  } else {
+    answer.what = keeper_report::kind::started;
+    answer.pid = result.pid;
+    ranks_[result.pid] = rank;
+    if (reads_terminal) shares_terminal_ = result.pid;
+  }
+  if (rank == 0) ::dup2(nothing_.get(), 0);  // only the rank holds the input open now
+  report(answer);
+}
+
+void keeper::signal_ranks(int signal, bool from_terminal) {
+  for (const auto& [pid, rank] : ranks_) {
+    if (pid != shares_terminal_)
+      ::kill(-pid, signal);
+    else if (!from_terminal)
+      ::kill(pid, signal);
+  }
+}
+
+void keeper::reap() {
+  signalfd_siginfo ignored;
+  while (::read(children_.get(), &ignored, sizeof ignored) > 0) {
+  }
+  std::vector<keeper_report> ended;
+  int status = 0;
+  while (true) {
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+    none_left_ = pid < 0 && errno == ECHILD;
+    if (pid <= 0) break;
+    const auto at = ranks_.find(pid);
+    if (at == ranks_.end()) continue;  // an orphan that came to us
+    ended.push_back({keeper_report::kind::exited, start_step::execute, at->second, pid, status});
+    ranks_.erase(at);
+  }
+  // Found dead together: the one that was killed is the cause, the ones that gave up are the consequence.
+  std::stable_sort(ended.begin(), ended.end(), [](const keeper_report& a, const keeper_report& b) {
+    return WIFSIGNALED(a.value) && !WIFSIGNALED(b.value);
+  });
+  for (const keeper_report& each : ended) report(each);
+}
+
+void keeper::report(const keeper_report& what) {
+  while (::send(socket_.get(), &what, sizeof what, MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) end_all();
+  }
+}
+
+void keeper::end_all() {
+  // A normal end finds nothing to wait for, and does not look through /proc.
+  for (pid_t pid; (pid = ::waitpid(-1, nullptr, WNOHANG)) >= 0 || errno != ECHILD;) {
+    if (pid > 0) continue;
+    kill_descent();
+    timespec pause{0, 2'000'000};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    ::sigtimedwait(&child, nullptr, &pause);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid) {
+  int ends[2];
+  base::check(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "socketpair succeeds");
+  base::unique_fd ours{ends[0]}, theirs{ends[1]};
+  pid = ::fork();
+  if (pid == 0) {
+    ours.reset();
+    ::prctl(PR_SET_NAME, "rdmarun-keeper");
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    keeper{plan, std::move(theirs)}.run();
+  }
+  if (pid < 0) return {};
+  return ours;
+}
+
+}  // namespace verbena::launcher

@@ -1,0 +1,61 @@
+// The keeper: a child of rdmarun, forked before any thread exists, that is the parent of all ranks. It holds
+// nothing but their process ids, so it can outlive rdmarun's death by any signal just long enough to end
+// everything that the job started: end of file on its socket, and it kills its whole descent (it is a child
+// subreaper) until none is left. Ranks carry a parent-death signal on it, for the case that it is killed
+// itself.
+//
+// The two talk over a SOCK_SEQPACKET pair, one packet per message. It must not know PMIx, outputs or
+// verdicts.
+#pragma once
+
+#include "base/fd.hpp"
+#include "launcher/job.hpp"
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace verbena::launcher {
+
+/// rdmarun to keeper. A `start` carries the rank's standard output and error as descriptors.
+struct keeper_order {
+  enum class kind : std::uint8_t {
+    variables,  ///< followed by "NAME=value\0" strings: what PMIx adds to each rank's environment
+    start,      ///< start `rank`
+    signal,     ///< send `signal` to each rank's process group
+    kill,       ///< kill the whole descent until none is left, go on reporting
+    end,        ///< the same, then exit
+  };
+  kind what = kind::end;
+  bool from_terminal = false;  ///< the terminal has sent it to its foreground group already
+  std::uint32_t rank = 0;
+  std::int32_t signal = 0;
+};
+
+/// Keeper to rdmarun.
+struct keeper_report {
+  enum class kind : std::uint8_t { started, start_failed, exited };
+  kind what = kind::exited;
+  start_step step = start_step::execute;
+  std::uint32_t rank = 0;
+  std::int32_t pid = 0;
+  std::int32_t value = 0;  ///< errno of a failed start, or the wait status
+};
+
+/// Everything the keeper needs to start ranks; copied into it by the fork.
+struct rank_plan {
+  std::vector<std::string> arguments;    ///< program and its arguments
+  std::vector<std::string> environment;  ///< of every rank, without what PMIx adds
+  std::string directory;                 ///< to enter first; empty: stay
+  std::uint32_t size = 0;
+  int segment_fd = -1;  ///< inherited by each rank under the same number
+  sigset_t signal_mask{};
+};
+
+/// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.
+base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid);
+
+}  // namespace verbena::launcher

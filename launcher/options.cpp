@@ -1,0 +1,175 @@
+#include "launcher/options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace verbena::launcher {
+namespace {
+
+constexpr std::array<option_row, 17> rows = {{
+    {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
+    {"--wdir", "DIR", "directory in which the ranks start"},
+    {"-x,--env", "VAR=VALUE",
+     "set a variable for the ranks; VAR- removes it; all others are passed on as they are"},
+    {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
+    {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
+    {"--tag", "", "begin each line of output with [rank]"},
+    {"--timeout", "SECONDS", "end the job when it has run so long, with status 124"},
+    {"--grace", "SECONDS", "time between the signal that ends the job (or the timeout) and KILL (default 5)"},
+    {"--abort-grace", "SECONDS", "the same for the other ranks when one has failed (default 0.5)"},
+    {"-q,--quiet", "", "no message of rdmarun's own; the status tells"},
+    {"-v,--verbose", "", "say what is done"},
+    {"--settings", "", "print the settings of the library and exit"},
+    {"--version", "", "print the version and exit"},
+    {"-h,--help", "", "print this text and exit; '--help status' explains the exit status"},
+    {"--oversubscribe", "", "accepted: more ranks than cores are always allowed"},
+    {"--allow-run-as-root", "", "accepted: root needs no permission"},
+    {"--stdin", "RANK", "only 0: rank 0 inherits the standard input, the others read nothing"},
+}};
+
+/// The row that knows `name`, or nullptr.
+const option_row* find_row(std::string_view name) {
+  for (const option_row& row : rows) {
+    std::string_view names = row.names;
+    while (!names.empty()) {
+      const std::size_t comma = std::min(names.find(','), names.size());
+      if (names.substr(0, comma) == name) return &row;
+      names.remove_prefix(std::min(comma + 1, names.size()));
+    }
+  }
+  return nullptr;
+}
+
+/// The known option nearest to a mistyped one, for the message; empty if none is near.
+std::string_view nearest(std::string_view typed) {
+  std::string_view best;
+  std::size_t most = 3;  // letters in common at the start
+  for (const option_row& row : rows) {
+    const std::string_view name =
+        row.names.substr(row.names.rfind(',') == std::string_view::npos ? 0 : row.names.rfind(',') + 1);
+    const auto end = std::mismatch(name.begin(), name.end(), typed.begin(), typed.end()).first;
+    const auto same = static_cast<std::size_t>(end - name.begin());
+    if (same > most) {
+      most = same;
+      best = name;
+    }
+  }
+  return best;
+}
+
+/// Splits launcher options from the program, so that CLI11 never sees the program's arguments. Writes "-np"
+/// as "-n".
+std::string split(const std::vector<std::string>& arguments, std::vector<std::string>& own,
+                  std::vector<std::string>& program) {
+  std::size_t i = 0;
+  for (; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") {
+      ++i;
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') break;
+    const std::size_t equals = word.find('=');
+    const option_row* row = find_row(word.substr(0, equals));
+    const bool attached = row == nullptr && word[1] != '-' &&
+                          (row = find_row(word.substr(0, 2))) != nullptr && !row->value.empty();  // -n4
+    if (row == nullptr || (!attached && equals != std::string::npos && row->value.empty())) {
+      const std::string_view near = nearest(word);
+      return fmt::format("unknown option '{}'{}", word,
+                         near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+    }
+    own.push_back(word.starts_with("-np") ? "-n" + word.substr(3) : word);
+    if (row->value.empty() || attached || equals != std::string::npos) continue;
+    if (++i == arguments.size()) return fmt::format("option '{}' needs a value ({})", word, row->value);
+    own.push_back(arguments[i]);
+  }
+  program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+  return {};
+}
+
+std::string check_seconds(const char* name, double value) {
+  if (std::isfinite(value) && value >= 0 && value <= 1e9) return {};
+  return fmt::format("option '{}' takes seconds from 0 to 1e9, not {}", name, value);
+}
+
+std::string check_fabrics(const std::string& names) {
+  static constexpr std::array<std::string_view, 4> known = {"self", "shm", "tcp", "verbs"};
+  std::string_view rest = names;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view name = rest.substr(0, comma);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return fmt::format("there is no fabric '{}'; have: self, shm, tcp, verbs", name);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::span<const option_row> option_rows() {
+  return rows;
+}
+
+std::string parse_options(const std::vector<std::string>& arguments, options& into) {
+  std::vector<std::string> own;
+  if (std::string wrong = split(arguments, own, into.program); !wrong.empty()) return wrong;
+
+  CLI::App app;
+  app.set_help_flag();
+  long long count = 0;
+  double timeout = 0;
+  std::string stdin_rank = "0";
+  bool help = false, version = false, settings = false, accepted = false;
+  auto* n = app.add_option("-n,--np", count);
+  app.add_option("--wdir", into.directory);
+  app.add_option("-x,--env", into.variables)->expected(1)->take_all();
+  app.add_option("--fabric", into.fabric);
+  app.add_flag("--explain", into.explain);
+  app.add_flag("--tag", into.tag);
+  auto* limit = app.add_option("--timeout", timeout);
+  app.add_option("--grace", into.grace_s);
+  app.add_option("--abort-grace", into.abort_grace_s);
+  app.add_flag("-q,--quiet", into.quiet);
+  app.add_flag("-v,--verbose", into.verbose);
+  app.add_flag("--settings", settings);
+  app.add_flag("--version", version);
+  app.add_flag("-h,--help", help);
+  app.add_flag("--oversubscribe", accepted);
+  app.add_flag("--allow-run-as-root", accepted);
+  app.add_option("--stdin", stdin_rank);
+  try {
+    std::reverse(own.begin(), own.end());  // CLI11 takes the last element first
+    app.parse(std::move(own));
+  } catch (const CLI::ParseError& wrong) {
+    return wrong.what();
+  }
+
+  if (help) {
+    into.what = !into.program.empty() && into.program[0] == "status" ? action::help_status : action::help;
+    return {};
+  }
+  if (version || settings) {
+    into.what = version ? action::version : action::settings;
+    return {};
+  }
+  if (n->count() > 0) {
+    if (count < 1 || count > 1'000'000)
+      return fmt::format("option '-n' takes a number of ranks from 1 on, not {}", count);
+    into.count = static_cast<unsigned>(count);
+  }
+  if (limit->count() > 0) into.timeout_s = timeout;
+  for (const auto& [name, value] : {std::pair{"--timeout", timeout}, std::pair{"--grace", into.grace_s},
+                                    std::pair{"--abort-grace", into.abort_grace_s}})
+    if (std::string wrong = check_seconds(name, value); !wrong.empty()) return wrong;
+  if (stdin_rank != "0") return fmt::format("option '--stdin' takes 0, not '{}'", stdin_rank);
+  if (std::string wrong = check_fabrics(into.fabric); !wrong.empty()) return wrong;
+  if (into.program.empty()) return "no program given";
+  return {};
+}
+
+}  // namespace verbena::launcher

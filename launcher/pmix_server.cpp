@@ -1,0 +1,259 @@
+#include "launcher/pmix_server.hpp"
+
+#include "base/check.hpp"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <pmix.h>
+#include <pmix_server.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <thread>
+
+namespace verbena::launcher {
+namespace {
+
+// libpmix hands no user data to these callbacks and there is one server per process: so one queue per
+// process.
+struct event_queue {
+  std::mutex mutex;
+  std::vector<pmix_event> events;
+  int fd = -1;
+};
+event_queue& queue() {
+  static event_queue* const q = new event_queue;  // never destroyed: libpmix's threads outlive main
+  return *q;
+}
+
+void put(pmix_event event) {
+  event_queue& q = queue();
+  {
+    const std::lock_guard lock{q.mutex};
+    q.events.push_back(std::move(event));
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(q.fd, &one, sizeof one);
+}
+
+pmix_status_t on_connected(const pmix_proc_t* proc, void*, pmix_info_t*, std::size_t, pmix_op_cbfunc_t,
+                           void*) {
+  put({pmix_event::kind::joined, proc->rank, 0, {}});
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t on_finalized(const pmix_proc_t* proc, void*, pmix_op_cbfunc_t, void*) {
+  put({pmix_event::kind::left, proc->rank, 0, {}});
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* text, pmix_proc_t*,
+                       std::size_t, pmix_op_cbfunc_t, void*) {
+  put({pmix_event::kind::aborted, proc->rank, status, text != nullptr ? text : ""});
+  return PMIX_OPERATION_SUCCEEDED;
+}
+
+/// All participants are on this host, so what libpmix has collected is the whole result.
+pmix_status_t on_fence(const pmix_proc_t*, std::size_t, const pmix_info_t*, std::size_t, char* data,
+                       std::size_t bytes, pmix_modex_cbfunc_t done, void* cookie) {
+  done(
+      PMIX_SUCCESS, data, bytes, cookie, [](void* p) { std::free(p); }, data);
+  return PMIX_SUCCESS;
+}
+
+/// Asked only for ranks of other hosts: there are none.
+pmix_status_t on_modex(const pmix_proc_t*, const pmix_info_t*, std::size_t, pmix_modex_cbfunc_t, void*) {
+  return PMIX_ERR_NOT_FOUND;
+}
+
+/// Counts down asynchronous calls of libpmix.
+struct completion {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint32_t left = 0;
+  pmix_status_t worst = PMIX_SUCCESS;
+
+  static void done(pmix_status_t status, void* self) {
+    auto& c = *static_cast<completion*>(self);
+    const std::lock_guard lock{c.mutex};
+    if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED) c.worst = status;
+    if (--c.left == 0) c.changed.notify_all();
+  }
+  pmix_status_t wait() {
+    std::unique_lock lock{mutex};
+    changed.wait(lock, [this] { return left == 0; });
+    return worst;
+  }
+};
+
+/// Builds pmix_info_t lists; frees them at the end.
+class info_list {
+ public:
+  info_list() = default;
+  info_list(const info_list&) = delete;
+  info_list& operator=(const info_list&) = delete;
+  ~info_list() {
+    for (pmix_info_t& each : infos_) PMIX_INFO_DESTRUCT(&each);
+  }
+  void add(const char* key, std::uint32_t value) { load(key, &value, PMIX_UINT32); }
+  void add_rank(const char* key, pmix_rank_t value) { load(key, &value, PMIX_PROC_RANK); }
+  void add_small(const char* key, std::uint32_t value) {
+    const auto narrow = static_cast<std::uint16_t>(value);
+    load(key, &narrow, PMIX_UINT16);
+  }
+  void add(const char* key, const std::string& value) { load(key, value.c_str(), PMIX_STRING); }
+  void add_regex(const char* key, const char* value) { load(key, value, PMIX_REGEX); }
+  void add_array(const char* key, info_list& inner) {
+    pmix_data_array_t array;
+    array.type = PMIX_INFO;
+    array.size = inner.infos_.size();
+    array.array = inner.infos_.data();
+    load(key, &array, PMIX_DATA_ARRAY);  // copies
+  }
+  void load(const char* key, const void* value, pmix_data_type_t type) {
+    pmix_info_t info;
+    PMIX_INFO_CONSTRUCT(&info);
+    PMIX_INFO_LOAD(&info, key, value, type);
+    infos_.push_back(info);
+  }
+  pmix_info_t* data() { return infos_.data(); }
+  std::size_t size() const { return infos_.size(); }
+
+ private:
+  std::vector<pmix_info_t> infos_;
+};
+
+/// A topology of nothing but processing units, made without a look at the machine; lives as long as the
+/// server.
+hwloc_topology_t flat_topology() {
+  hwloc_topology_t topology = nullptr;
+  const long cores = std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN));
+  if (hwloc_topology_init(&topology) != 0) return nullptr;
+  if (hwloc_topology_set_synthetic(topology, fmt::format("pu:{}", cores).c_str()) != 0 ||
+      hwloc_topology_load(topology) != 0)
+    return nullptr;
+  return topology;
+}
+
+void describe_job(const pmix_job& job, info_list& keys) {
+  std::string ranks;
+  for (std::uint32_t r = 0; r < job.size; ++r) ranks += fmt::format("{}{}", r == 0 ? "" : ",", r);
+  char* nodes = nullptr;
+  char* places = nullptr;
+  PMIx_generate_regex(job.host.c_str(), &nodes);
+  PMIx_generate_ppn(ranks.c_str(), &places);
+  keys.add(PMIX_JOBID, job.name);
+  keys.add_regex(PMIX_NODE_MAP, nodes);
+  keys.add_regex(PMIX_PROC_MAP, places);
+  std::free(nodes);
+  std::free(places);
+  for (const char* key :
+       {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE, PMIX_APP_SIZE})
+    keys.add(key, job.size);
+  keys.add(PMIX_JOB_NUM_APPS, 1U);
+  keys.add(PMIX_NUM_NODES, 1U);
+  keys.add(PMIX_LOCAL_PEERS, ranks);
+  keys.add_rank(PMIX_LOCALLDR, 0);
+  keys.add_rank(PMIX_APPLDR, 0);
+  for (std::uint32_t r = 0; r < job.size; ++r) {
+    info_list rank;
+    rank.add_rank(PMIX_RANK, r);
+    rank.add_rank(PMIX_GLOBAL_RANK, r);
+    rank.add_rank(PMIX_APP_RANK, r);
+    rank.add_small(PMIX_LOCAL_RANK, r);
+    rank.add_small(PMIX_NODE_RANK, r);
+    rank.add(PMIX_APPNUM, 0U);
+    rank.add(PMIX_NODEID, 0U);
+    rank.add(PMIX_HOSTNAME, job.host);
+    keys.add_array(PMIX_PROC_INFO_ARRAY, rank);
+  }
+}
+
+}  // namespace
+
+pmix_server::pmix_server() : event_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  base::check(static_cast<bool>(event_fd_), "eventfd succeeds");
+  queue().fd = event_fd_.get();
+}
+
+std::string pmix_server::version() {
+  // "OpenPMIx 4.2.2, repo rev: …" or similar: the first word that begins with a digit.
+  const std::string text = PMIx_Get_version();
+  const std::size_t begin = text.find_first_of("0123456789");
+  return begin == std::string::npos ? text : text.substr(begin, text.find_first_of(", \n", begin) - begin);
+}
+
+std::string pmix_server::describe(const char* call, int status) const {
+  return fmt::format(
+      "cannot start the PMIx server: {}: {} (libpmix {}, built with {}.{}.{}); -v shows its own words", call,
+      PMIx_Error_string(status), version(), PMIX_VERSION_MAJOR, PMIX_VERSION_MINOR, PMIX_VERSION_RELEASE);
+}
+
+std::string pmix_server::start(const pmix_job& job) {
+  ::setenv("PMIX_MCA_gds", "hash", 1);
+  // A namespace that nobody can guess is the proof; credentials by user id would refuse ranks in user
+  // namespaces.
+  ::setenv("PMIX_MCA_psec", "none", 0);
+
+  static pmix_server_module_t callbacks{};  // libpmix copies it, but may look at it later in other releases
+  callbacks.client_connected2 = on_connected;
+  callbacks.client_finalized = on_finalized;
+  callbacks.abort = on_abort;
+  callbacks.fence_nb = on_fence;
+  callbacks.direct_modex = on_modex;
+
+  info_list options;
+  pmix_topology_t topology{};
+  topology.topology = flat_topology();
+  if (topology.topology != nullptr) {
+    topology.source = ::strdup("hwloc");
+    options.load(PMIX_TOPOLOGY2, &topology, PMIX_TOPO);
+  }
+  pmix_status_t status = PMIx_server_init(&callbacks, options.data(), options.size());
+  if (status != PMIX_SUCCESS) return describe("PMIx_server_init", status);
+
+  info_list keys;
+  describe_job(job, keys);
+  completion registered;
+  registered.left = 1 + job.size;
+  status = PMIx_server_register_nspace(job.name.c_str(), static_cast<int>(job.size), keys.data(), keys.size(),
+                                       &completion::done, &registered);
+  if (status != PMIX_SUCCESS) return describe("PMIx_server_register_nspace", status);
+  for (std::uint32_t r = 0; r < job.size; ++r) {
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, job.name.c_str(), r);
+    status =
+        PMIx_server_register_client(&proc, ::getuid(), ::getgid(), nullptr, &completion::done, &registered);
+    if (status != PMIX_SUCCESS) return describe("PMIx_server_register_client", status);
+  }
+  status = registered.wait();
+  if (status != PMIX_SUCCESS) return describe("registering the job", status);
+
+  pmix_proc_t first;
+  PMIX_LOAD_PROCID(&first, job.name.c_str(), 0);
+  char** variables = nullptr;
+  status = PMIx_server_setup_fork(&first, &variables);
+  if (status != PMIX_SUCCESS) return describe("PMIx_server_setup_fork", status);
+  for (char** v = variables; v != nullptr && *v != nullptr; ++v) {
+    if (std::strncmp(*v, "PMIX_RANK=", 10) != 0) environment_.emplace_back(*v);
+    std::free(*v);
+  }
+  std::free(variables);
+  environment_.emplace_back("PMIX_MCA_gds=hash");
+  return {};
+}
+
+std::vector<pmix_event> pmix_server::take_events() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = ::read(event_fd_.get(), &count, sizeof count);
+  event_queue& q = queue();
+  const std::lock_guard lock{q.mutex};
+  return std::exchange(q.events, {});
+}
+
+}  // namespace verbena::launcher

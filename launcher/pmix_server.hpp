@@ -1,0 +1,60 @@
+// The PMIx server of one job on this host. Its callbacks run on libpmix's threads and only put events into a
+// queue; the event loop takes them out. The one file pair of the launcher that includes <pmix_server.h>.
+//
+// Nothing is written to disk: the key-value store is `hash`, which lives in memory, and no tool may connect,
+// so there is no rendezvous file. The topology handed to libpmix is a flat one of as many cores as there are:
+// a scan of the machine costs forty milliseconds, and ranks are told their place by keys.
+#pragma once
+
+#include "base/fd.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace verbena::launcher {
+
+struct pmix_event {
+  enum class kind : std::uint8_t { joined, left, aborted };
+  kind what = kind::joined;
+  std::uint32_t rank = 0;
+  int code = 0;
+  std::string text;
+};
+
+/// What a job looks like to a PMIx client.
+struct pmix_job {
+  std::string name;  ///< the namespace; unguessable, since a local process that knows it may join
+  std::string host;
+  std::uint32_t size = 0;
+};
+
+class pmix_server {
+ public:
+  pmix_server();
+  /// Libpmix is never finalised: the process ends with it, and its orderly end costs milliseconds for
+  /// nothing.
+  ~pmix_server() = default;
+  pmix_server(const pmix_server&) = delete;
+  pmix_server& operator=(const pmix_server&) = delete;
+
+  /// Starts the server and registers the job. Returns an empty string, or one sentence of what went wrong.
+  std::string start(const pmix_job& job);
+
+  /// What each rank's environment needs, but for PMIX_RANK.
+  const std::vector<std::string>& environment() const { return environment_; }
+
+  int event_fd() const { return event_fd_.get(); }
+  std::vector<pmix_event> take_events();
+
+  /// "4.2.2", of the library in use.
+  static std::string version();
+
+ private:
+  std::string describe(const char* call, int status) const;
+
+  base::unique_fd event_fd_;
+  std::vector<std::string> environment_;
+};
+
+}  // namespace verbena::launcher

@@ -1,0 +1,45 @@
+// What the launcher does to its own process before a job: descriptors, limits, signals, and the detour of
+// descriptor 2, on which libpmix would talk to the user.
+#pragma once
+
+#include "base/fd.hpp"
+
+#include <csignal>
+#include <string>
+
+namespace verbena::launcher {
+
+/// Fills closed descriptors 0 to 2 with /dev/null, so that nothing else lands there.
+void open_missing_descriptors();
+
+/// Cores this process may use: its affinity mask.
+unsigned usable_cores();
+
+/// Raises the soft limit of open files to the hard one. Returns a sentence if `ranks` need more than that.
+std::string raise_descriptor_limit(unsigned ranks);
+
+/// 128 random bits in hexadecimal.
+std::string random_name();
+
+std::string host_name();
+
+/// Blocks every signal (they are read from a descriptor), resets an ignored SIGCHLD, and returns the mask as
+/// it was.
+sigset_t block_signals();
+
+/// Lets go of the standard input: it belongs to rank 0.
+void release_standard_input();
+
+/// While it lives, descriptor 2 is a file in memory; the user's standard error has another number.
+class hidden_stderr {
+ public:
+  hidden_stderr();
+  int user_fd() const { return user_.get(); }
+  std::string text() const;  ///< what has been said so far
+  void print(const std::string& text) const;
+
+ private:
+  base::unique_fd user_;
+};
+
+}  // namespace verbena::launcher

@@ -1,0 +1,84 @@
+#include "launcher/segment_server.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <verbena/error.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace verbena::launcher {
+namespace {
+
+[[noreturn]] void fail(const char* call) {
+  throw error(errc::system,
+              fmt::format("cannot set up the node's shared segment: {}: {}", call, std::strerror(errno)));
+}
+
+}  // namespace
+
+segment_server::segment_server(std::uint32_t size, std::string socket_name)
+    : socket_name_(std::move(socket_name)) {
+  base::job_shape shape;
+  shape.job_size = size;
+  for (std::uint32_t r = 0; r < size; ++r) shape.local_ranks.push_back(r);
+  segment_ = base::create_segment(shape);
+  struct stat about {};
+  if (::fstat(segment_.get(), &about) != 0) fail("fstat");
+  mapped_ = base::mapping::shared(segment_.get(), static_cast<std::size_t>(about.st_size));
+  if (!mapped_) fail("mmap");
+  std::string why;
+  const auto page = base::job_page::open(mapped_, why);
+  if (!page) throw error(errc::malformed, why);
+  page_ = *page;
+
+  listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  socket_name_.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // the leading zero makes it abstract
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket_name_.size());
+  if (!listener_ || ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
+      ::listen(listener_.get(), 128) != 0)
+    fail("listening on an abstract socket");
+}
+
+std::string segment_server::variable() const {
+  struct stat about {};
+  ::fstat(segment_.get(), &about);
+  return fmt::format("VERBENA_SEGMENT={}:{}:{}", segment_.get(), about.st_ino, socket_name_);
+}
+
+void segment_server::serve(event_loop& loop) {
+  loop.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { answer(); });
+}
+
+void segment_server::answer() const {
+  const base::unique_fd caller{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+  if (!caller) return;
+  ucred who{};
+  socklen_t length = sizeof who;
+  if (::getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != ::geteuid())
+    return;
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = segment_.get();
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  ::sendmsg(caller.get(), &message, MSG_NOSIGNAL);
+}
+
+}  // namespace verbena::launcher

@@ -1,0 +1,33 @@
+// Starts one rank from the keeper: the child shares the keeper's memory until it executes (as posix_spawn
+// does), so a start costs no copy of page tables and a failed one reports its errno directly.
+#pragma once
+
+#include "launcher/job.hpp"
+
+#include <sys/types.h>
+#include <csignal>
+
+namespace verbena::launcher {
+
+struct spawn_request {
+  char* const* arguments = nullptr;
+  char* const* environment = nullptr;
+  const char* directory = nullptr;  ///< nullptr: stay
+  int input = -1;
+  int output = -1;
+  int errors = -1;
+  int kept = -1;           ///< descriptor that loses close-on-exec
+  bool own_group = true;   ///< a process group of its own
+  sigset_t signal_mask{};  ///< as rdmarun found it
+};
+
+struct spawn_result {
+  pid_t pid = -1;  ///< -1: failed, and then:
+  start_step step = start_step::make_process;
+  int error = 0;
+};
+
+/// The caller must be single-threaded and have all signals blocked.
+spawn_result spawn(const spawn_request& request);
+
+}  // namespace verbena::launcher
