@@ -54,6 +54,14 @@ class collective_port {
   virtual void send(operation& op, const void* data, std::size_t bytes, rank to, tag label) noexcept = 0;
   virtual void receive(operation& op, void* data, std::size_t bytes, rank from, tag label) noexcept = 0;
 
+  /// Gives up a pending operation of a collective that is abandoned because a member died: afterwards it is done
+  /// (errc::cancelled), linked nowhere, and its buffer is not touched any more. False: that is not possible (now);
+  /// then the operation stays pending, and its owner keeps it until the communicator goes.
+  virtual bool withdraw(operation& op) noexcept {
+    static_cast<void>(op);
+    return false;
+  }
+
   /// One tick: polls fabrics, answers, tasks. True if something moved.
   virtual bool progress() noexcept = 0;
 
