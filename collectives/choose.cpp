@@ -1,0 +1,88 @@
+#include "collectives/choose.hpp"
+
+#include "collectives/node_block.hpp"
+
+#include <fmt/format.h>
+#include <verbena/error.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace verbena::collectives {
+namespace {
+
+/// Segments of the message algorithms: private scratch is one chunk (recursive doubling) or two (ring).
+constexpr std::size_t doubling_segment = 512 << 10;
+constexpr std::size_t ring_chunk = 256 << 10;
+
+/// Up to here the members' n * n reads cost less than a second synchronisation.
+constexpr std::size_t largest_exchange_of_many = 8 << 10;
+/// Up to here one core reduces everything in less than a second gathering takes.
+constexpr std::size_t largest_gathering = 16 << 10;
+
+choice on_node(const surroundings& here, std::size_t bytes) {
+  if (here.size <= 2 || here.size <= here.cores) {
+    if (bytes <= largest_line_exchange) return {method::node_exchange, largest_line_exchange, true};
+    if (here.size <= 2) {
+      // About four pieces, so that copying one overlaps with reading another.
+      const std::size_t piece = std::bit_ceil(std::max<std::size_t>(bytes / 4, 1));
+      return {method::node_exchange, std::clamp<std::size_t>(piece, 8 << 10, here.slot_bytes), false};
+    }
+    if (bytes <= largest_exchange_of_many) return {method::node_exchange, here.slot_bytes, false};
+  } else if (bytes <= largest_gathering) {
+    return {method::node_gathering, here.slot_bytes, false};
+  }
+  return {method::node_slices, here.slot_bytes, false};
+}
+
+choice by_messages(const surroundings& here, std::size_t bytes) {
+  const double n = here.size;
+  const double rounds = std::bit_width(static_cast<unsigned>(here.size - 1));
+  const double size = static_cast<double>(bytes);
+  const double doubling = rounds * (here.latency_ns + size * here.ns_per_byte);
+  const double ring = 2 * (n - 1) * (here.latency_ns + size / n * here.ns_per_byte);
+  if (doubling <= ring) return {method::recursive_doubling, doubling_segment, false};
+  return {method::ring, static_cast<std::size_t>(here.size) * ring_chunk, false};
+}
+
+[[noreturn]] void refuse(std::string_view variable, std::string_view value, std::string_view why) {
+  throw error(errc::invalid_argument, fmt::format("{}={}: {}", variable, value, why));
+}
+
+constexpr std::string_view no_block =
+    "this communicator has no shared memory of one node (its members are on several nodes, or the shm fabric "
+    "is "
+    "off); use another algorithm or auto";
+
+}  // namespace
+
+std::string_view name(method m) noexcept {
+  constexpr std::string_view names[methods] = {
+      "recursive_doubling", "ring",          "node (exchange)", "node (slices)",
+      "node (gathering)",   "dissemination", "node (exchange)", "node (gathering)"};
+  return names[static_cast<std::size_t>(m)];
+}
+
+choice choose_allreduce(const surroundings& here, std::size_t bytes, const base::settings& forced) {
+  if (forced.allreduce == "recursive_doubling") return {method::recursive_doubling, doubling_segment, false};
+  if (forced.allreduce == "ring")
+    return {method::ring, static_cast<std::size_t>(here.size) * ring_chunk, false};
+  if (forced.allreduce == "node" && !here.node && here.size > 1)
+    refuse("VERBENA_ALLREDUCE", forced.allreduce, no_block);
+  if (forced.allreduce != "node" && forced.allreduce != "auto")
+    refuse("VERBENA_ALLREDUCE", forced.allreduce, "no such algorithm of all-reduce");
+  return here.node ? on_node(here, bytes) : by_messages(here, bytes);
+}
+
+choice choose_barrier(const surroundings& here, const base::settings& forced) {
+  if (forced.barrier == "dissemination") return {method::dissemination, 1, false};
+  if (forced.barrier == "node" && !here.node && here.size > 1)
+    refuse("VERBENA_BARRIER", forced.barrier, no_block);
+  if (forced.barrier != "node" && forced.barrier != "auto")
+    refuse("VERBENA_BARRIER", forced.barrier, "no such algorithm of the barrier");
+  if (!here.node) return {method::dissemination, 1, false};
+  if (here.size <= 2 || here.size <= here.cores) return {method::barrier_exchange, 1, true};
+  return {method::barrier_gathering, 1, false};
+}
+
+}  // namespace verbena::collectives

@@ -1,0 +1,92 @@
+#include "collectives/communicator_state.hpp"
+
+#include "collectives/algorithms/algorithms.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <verbena/error.hpp>
+
+#include <algorithm>
+
+namespace verbena::collectives {
+namespace {
+
+node_view view_of(runtime::collective_port& port) noexcept {
+  const auto block = port.block();
+  return block ? node_view(block->data, block->bytes, port.size()) : node_view{};
+}
+
+surroundings surroundings_of(const runtime::collective_port& port, const node_view& node) noexcept {
+  surroundings here;
+  here.size = port.size();
+  here.node = node.valid();
+  here.slot_bytes = node.slot_bytes();
+  // Of the node, not of this process's mask: all members must choose alike.
+  here.cores = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  return here;
+}
+
+algorithm algorithm_of(method how) noexcept {
+  constexpr std::array<algorithm, methods> all = {
+      allreduce_recursive_doubling, allreduce_ring,        allreduce_node_exchange, allreduce_node_slices,
+      allreduce_node_gathering,     barrier_dissemination, barrier_node_exchange,   barrier_node_gathering};
+  return all[static_cast<std::size_t>(how)];
+}
+
+}  // namespace
+
+communicator_state::communicator_state(runtime::collective_port& with)
+    : port(with),
+      self(with.self().value),
+      size(with.size()),
+      node(view_of(with)),
+      here(surroundings_of(with, node)),
+      instructions(best_instruction_set()),
+      wait(with, node) {
+  // Forced algorithms that do not exist here are refused at the call, so that only those who call them hear
+  // of it.
+  if (size > 1 && node.valid()) {
+    const base::settings& forced = port.settings();
+    lines_for_allreduce =
+        (forced.allreduce == "auto" || forced.allreduce == "node") && choose_allreduce(here, 1, forced).lines;
+    lines_for_barrier =
+        (forced.barrier == "auto" || forced.barrier == "node") && choose_barrier(here, forced).lines;
+  }
+}
+
+execution& communicator_state::idle(method how) {
+  auto& known = executions_[static_cast<std::size_t>(how)];
+  for (const auto& one : known)
+    if (one->usable()) return *one;
+  known.push_back(std::make_unique<execution>(*this, algorithm_of(how)(self, size, {})));
+  return *known.back();
+}
+
+void communicator_state::run(method how, const work& call, std::string_view what) {
+  refuse_if_lost(what);
+  execution& one = idle(how);
+  one.start(call);
+  for (;;) {
+    one.advance();
+    if (one.done()) break;
+    one.wait();
+  }
+  if (one.error() != errc::success) lost(what, one.error(), one.culprit());
+}
+
+void communicator_state::lost(std::string_view what, errc why, int culprit) {
+  if (why == errc::peer_failed || why == errc::aborted) {
+    lost_ = why;
+    culprit_ = culprit;
+  }
+  if (why == errc::peer_failed)
+    throw error(why,
+                fmt::format("{}: rank {} of this communicator of {} is gone; rank {} gave up waiting for it",
+                            what, culprit, size, self));
+  if (why == errc::aborted)
+    throw error(why, fmt::format("{}: the job is being ended; rank {} gave up", what, self));
+  throw error(why, fmt::format("{}: the message with rank {} failed at rank {}: {}", what, culprit, self,
+                               make_error_code(why).message()));
+}
+
+}  // namespace verbena::collectives
