@@ -80,21 +80,28 @@ struct alignas(line_bytes) rank_card {
 };
 static_assert(sizeof(rank_card) == line_bytes);
 
+/// Life of a transfer. The sender alone takes it from `idle`, the receiver alone brings it back after its
+/// last look, so that the sender never reuses a descriptor under the receiver's eyes.
+enum transfer_state : std::uint32_t { idle = 0, offered = 1, accepted = 2 };
+
 /// One large message copied by both ends (fabric.hpp, `together`). Lies in the sender's arena.
 struct alignas(line_bytes) transfer {
   // line 0: written by the sender before the ticket leaves, then by the receiver in `accept`, state last
   std::uint64_t bytes;
   std::uint64_t source_address;
   std::uint64_t target_address;
-  std::atomic<std::uint32_t> state;  ///< 0 free, 1 offered, 2 accepted, 3 withdrawn or refused
-  std::uint32_t generation;
+  std::atomic<std::uint32_t> state;  ///< transfer_state
+  std::atomic<std::uint32_t> generation;
   std::uint32_t chunk_bytes;
-  std::byte reserved0[28];
+  std::uint32_t receiver;  ///< local index of whom it is offered to: nobody else may accept it
+  std::byte reserved0[24];
   // line 1: claims; low half = chunks taken from the front, high half = chunks taken from the back, by
   // compare-exchange
   alignas(line_bytes) std::atomic<std::uint64_t> claimed;
-  std::atomic<std::uint64_t> finished;  ///< bytes in place; equal to `bytes`: done. fetch_add, release
-  std::atomic<std::uint32_t> failed;    ///< errno of an end that could not copy
+  std::atomic<std::uint64_t>
+      finished;  ///< bytes in place or given up; equal to `bytes`: nobody copies any more
+  std::atomic<std::uint32_t>
+      failed;  ///< errno of an end that could not copy; set before its bytes are finished
   std::byte reserved1[44];
 };
 static_assert(sizeof(transfer) == 2 * line_bytes);
