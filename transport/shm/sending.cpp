@@ -1,0 +1,119 @@
+// The sender's slow paths: first contact, a full ring, growth, cold receivers, one-sided access.
+#include "transport/shm/shm_fabric.hpp"
+
+namespace verbena::transport::shm {
+namespace {
+
+constexpr std::uint32_t full_events_to_grow = 2;
+
+bool fits(const ring_sender& out, std::size_t size) noexcept {
+  return out.room > 0 &&
+         (size <= inline_payload || out.data_cost(static_cast<std::uint32_t>(size)) <= out.data_room);
+}
+
+}  // namespace
+
+bool shm_fabric::make_room(pair_state& p, std::size_t size) {
+  base::check(size <= where_.packet_bytes(), "shm: a packet larger than packet_bytes");
+  ring_sender& out = p.out;
+  if (out.lines == 0) {
+    const std::uint64_t offset = where_.first_ring(self_, p.local_index);
+    out.open(base_ + offset, first_shape);
+    p.out_slot->ring.store(offset, std::memory_order_release);  // once; its head is filled
+  }
+  const bool can_grow = !p.out_grown && where_.grown.lines != 0;
+  if (can_grow && size > first_shape.largest_payload()) grow(p);
+  if (fits(out, size)) return true;
+  out.refresh();
+  if (fits(out, size)) return true;
+  // Full in earnest. Asked again and again it counts once per progress of the receiver.
+  if (const std::uint64_t progress = out.line_count + out.data_count; progress != p.full_at) {
+    p.full_at = progress;
+    ++p.full_events;
+  }
+  if (!can_grow || p.full_events < full_events_to_grow) return false;
+  grow(p);
+  return true;
+}
+
+/// Announces the larger ring in the line that is kept back for it; the packet that follows calls the
+/// receiver.
+void shm_fabric::grow(pair_state& p) {
+  const std::uint64_t offset = where_.grown_ring(self_, p.local_index);
+  write_mark(p, moved, offset);
+  p.out.open(base_ + offset, where_.grown);
+  p.out_grown = true;
+}
+
+void shm_fabric::write_mark(pair_state& p, std::uint32_t mark, std::uint64_t word) noexcept {
+  ring_line& line = *p.out.at;
+  line.size = mark;
+  line.head = {};
+  std::memcpy(line.payload, &word, sizeof word);
+  p.out.publish();
+}
+
+void shm_fabric::call_cold(pair_state& p) noexcept {
+  // seq_cst: on x86 a full fence, so the line is visible before the bit and before `sleeping` is read
+  p.cold_word->fetch_or(p.cold_bit, std::memory_order_seq_cst);
+  if (p.bell->sleeping.load(std::memory_order_relaxed) != 0) base::ring(*p.bell);
+}
+
+post_result shm_fabric::fail(operation& op, errc why) {
+  op.start();
+  op.result.error = why;
+  failures_.push_back(op);
+  return post_result::pending;
+}
+
+std::size_t shm_fabric::complete_failures() noexcept {
+  std::size_t events = 0;
+  for (; !failures_.empty(); ++events) {
+    operation& op = failures_.pop_front();
+    op.complete(op.result.error);
+  }
+  return events;
+}
+
+namespace {
+
+errc access_error(int error) noexcept {
+  return error == ESRCH ? errc::peer_failed : error == EFAULT ? errc::access_denied : errc::system;
+}
+
+}  // namespace
+
+post_result shm_fabric::put(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                            operation& op) {
+  pair_state* p = meet(to);
+  if (p == nullptr || !p->reachable() || prove(*p).outcome != proof::proven) return post_result::down;
+  if (!region_table::allows(base_, where_, p->local_index, key, offset, local.size))
+    return fail(op, errc::access_denied);
+  const int error = write_peer(p->pid, local.data, key.address + offset, local.size);
+  return error == 0 ? post_result::done : fail(op, access_error(error));
+}
+
+post_result shm_fabric::get(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                            operation& op) {
+  pair_state* p = meet(to);
+  if (p == nullptr || !p->reachable() || prove(*p).outcome != proof::proven) return post_result::down;
+  if (!region_table::allows(base_, where_, p->local_index, key, offset, local.size))
+    return fail(op, errc::access_denied);
+  const int error = read_peer(p->pid, local.data, key.address + offset, local.size);
+  return error == 0 ? post_result::done : fail(op, access_error(error));
+}
+
+post_result shm_fabric::put_with_flag(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                                      std::uint64_t word, operation& op) {
+  pair_state* p = meet(to);
+  if (p == nullptr || !p->reachable() || prove(*p).outcome != proof::proven) return post_result::down;
+  if (p->out.room == 0 && !make_room(*p, 0)) return post_result::again;  // before anything is written
+  const post_result written = put(to, local, key, offset, op);
+  if (written != post_result::done) return written;
+  // The copy was made by this processor in program order before the line's release store.
+  write_mark(*p, flag_mark, word);
+  announce(*p);
+  return post_result::done;
+}
+
+}  // namespace verbena::transport::shm
