@@ -44,13 +44,17 @@ const option_row* find_row(std::string_view name) {
   return nullptr;
 }
 
+std::string_view long_name(const option_row& row) {
+  const std::size_t comma = row.names.rfind(',');
+  return row.names.substr(comma == std::string_view::npos ? 0 : comma + 1);
+}
+
 /// The known option nearest to a mistyped one, for the message; empty if none is near.
 std::string_view nearest(std::string_view typed) {
   std::string_view best;
   std::size_t most = 3;  // letters in common at the start
   for (const option_row& row : rows) {
-    const std::string_view name =
-        row.names.substr(row.names.rfind(',') == std::string_view::npos ? 0 : row.names.rfind(',') + 1);
+    const std::string_view name = long_name(row);
     const auto end = std::mismatch(name.begin(), name.end(), typed.begin(), typed.end()).first;
     const auto same = static_cast<std::size_t>(end - name.begin());
     if (same > most) {
@@ -61,8 +65,8 @@ std::string_view nearest(std::string_view typed) {
   return best;
 }
 
-/// Splits launcher options from the program, so that CLI11 never sees the program's arguments. Writes "-np"
-/// as "-n".
+/// Splits launcher options from the program, so that CLI11 never sees the program's arguments, and writes
+/// each option as --name=value, so that "-np" is known and a value may begin with a dash.
 std::string split(const std::vector<std::string>& arguments, std::vector<std::string>& own,
                   std::vector<std::string>& program) {
   std::size_t i = 0;
@@ -75,17 +79,25 @@ std::string split(const std::vector<std::string>& arguments, std::vector<std::st
     if (word.size() < 2 || word[0] != '-') break;
     const std::size_t equals = word.find('=');
     const option_row* row = find_row(word.substr(0, equals));
-    const bool attached = row == nullptr && word[1] != '-' &&
-                          (row = find_row(word.substr(0, 2))) != nullptr && !row->value.empty();  // -n4
+    const option_row* short_row = row == nullptr && word[1] != '-' ? find_row(word.substr(0, 2)) : nullptr;
+    const bool attached = short_row != nullptr && !short_row->value.empty();  // -n4
+    if (attached) row = short_row;
     if (row == nullptr || (!attached && equals != std::string::npos && row->value.empty())) {
       const std::string_view near = nearest(word);
       return fmt::format("unknown option '{}'{}", word,
                          near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
     }
-    own.push_back(word.starts_with("-np") ? "-n" + word.substr(3) : word);
-    if (row->value.empty() || attached || equals != std::string::npos) continue;
-    if (++i == arguments.size()) return fmt::format("option '{}' needs a value ({})", word, row->value);
-    own.push_back(arguments[i]);
+    const std::string name{long_name(*row)};
+    if (row->value.empty()) {
+      own.push_back(name);
+    } else if (attached) {
+      own.push_back(name + "=" + word.substr(2));
+    } else if (equals != std::string::npos) {
+      own.push_back(name + word.substr(equals));
+    } else {
+      if (++i == arguments.size()) return fmt::format("option '{}' needs a value ({})", word, row->value);
+      own.push_back(name + "=" + arguments[i]);
+    }
   }
   program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
   return {};

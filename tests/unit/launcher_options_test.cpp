@@ -1,0 +1,86 @@
+#include "launcher/options.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace verbena::launcher;
+
+namespace {
+
+options good(const std::vector<std::string>& arguments) {
+  options how;
+  CHECK(parse_options(arguments, how) == "");
+  return how;
+}
+
+std::string wrong(const std::vector<std::string>& arguments) {
+  options how;
+  return parse_options(arguments, how);
+}
+
+}  // namespace
+
+TEST_CASE("the number of ranks in every spelling") {
+  for (const std::vector<std::string>& spelled : {std::vector<std::string>{"-n", "4"},
+                                                  {"-np", "4"},
+                                                  {"--np", "4"},
+                                                  {"-n4"},
+                                                  {"-n=4"},
+                                                  {"-np=4"},
+                                                  {"--np=4"}}) {
+    auto arguments = spelled;
+    arguments.emplace_back("prog");
+    INFO(spelled[0]);
+    CHECK(good(arguments).count == 4U);
+  }
+  CHECK_FALSE(good({"prog"}).count.has_value());
+}
+
+TEST_CASE("everything after the program is the program's") {
+  const options how = good({"-n", "2", "prog", "-n", "7", "--tag", "-np", "--nosuch", "--", "x"});
+  CHECK(how.count == 2U);
+  CHECK_FALSE(how.tag);
+  CHECK(how.program == std::vector<std::string>{"prog", "-n", "7", "--tag", "-np", "--nosuch", "--", "x"});
+  CHECK(good({"--", "-odd"}).program == std::vector<std::string>{"-odd"});
+}
+
+TEST_CASE("values and switches arrive") {
+  const options how =
+      good({"--wdir", "/d", "-x", "A=b c", "--env=B=2", "-x", "C", "--fabric=shm,tcp", "--timeout", "1.5",
+            "--grace=2", "--abort-grace", "0", "--explain", "--tag", "-q", "-v", "p"});
+  CHECK(how.directory == "/d");
+  CHECK(how.variables == std::vector<std::string>{"A=b c", "B=2", "C"});
+  CHECK(how.fabric == "shm,tcp");
+  CHECK(how.timeout_s == 1.5);
+  CHECK(how.grace_s == 2);
+  CHECK(how.abort_grace_s == 0);
+  CHECK((how.explain && how.tag && how.quiet && how.verbose));
+  const options plain = good({"p"});
+  CHECK(plain.grace_s == 5);
+  CHECK(plain.abort_grace_s == 0.5);
+  CHECK_FALSE(plain.timeout_s.has_value());
+}
+
+TEST_CASE("an unknown option is an error, never the program") {
+  CHECK(wrong({"--nosuch", "prog"}).find("unknown option '--nosuch'") != std::string::npos);
+  CHECK(wrong({"-Z", "prog"}).find("unknown option '-Z'") != std::string::npos);
+  CHECK(wrong({"--timout", "3", "prog"}).find("did you mean '--timeout'") != std::string::npos);
+}
+
+TEST_CASE("wrong values are named") {
+  CHECK(wrong({}).find("no program") != std::string::npos);
+  CHECK(wrong({"-n"}).find("'-n' needs a value") != std::string::npos);
+  CHECK(wrong({"-n", "0", "p"}).find("from 1 on, not 0") != std::string::npos);
+  CHECK(wrong({"-n", "-3", "p"}).find("-3") != std::string::npos);
+  CHECK_FALSE(wrong({"-n", "two", "p"}).empty());
+  CHECK_FALSE(wrong({"--timeout", "-1", "p"}).empty());
+  CHECK_FALSE(wrong({"--timeout", "nan", "p"}).empty());
+  CHECK(wrong({"--fabric", "shm,warp", "p"}).find("no fabric 'warp'") != std::string::npos);
+  CHECK_FALSE(wrong({"--tag=3", "p"}).empty());
+}
+
+TEST_CASE("questions need no program") {
+  CHECK(good({"--help"}).what == action::help);
+  CHECK(good({"--help", "status"}).what == action::help_status);
+  CHECK(good({"--version"}).what == action::version);
+  CHECK(good({"--settings"}).what == action::settings);
+}
