@@ -1,0 +1,116 @@
+// What the ranks find in their environment, and hostile surroundings of the launcher.
+#include "shell.hpp"
+
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+using namespace verbena::tests;
+
+TEST_CASE("the documented variables tell each rank its place") {
+  const outcome got = shell(
+      "$R -q -n 3 sh -c 'echo $VERBENA_RANK $VERBENA_SIZE $VERBENA_LOCAL_RANK $VERBENA_LOCAL_SIZE' | sort");
+  CHECK(got.output == "0 3 0 3\n1 3 1 3\n2 3 2 3\n");
+}
+
+TEST_CASE("variables pass, are set and removed") {
+  const outcome got =
+      shell("FOO='a b' BAR=1 $R -n 1 -x NEW=x=y --env BAR- -x FOO sh -c 'echo \"$FOO|$BAR|$NEW\"'");
+  CHECK(got.output == "a b||x=y\n");
+  const outcome fabric =
+      shell("$R -n 1 --fabric shm --explain sh -c 'echo $VERBENA_FABRIC $VERBENA_EXPLAIN'");
+  CHECK(fabric.output == "shm 1\n");
+  CHECK(shell("$R -n 1 -x NOT_SET_ANYWHERE true").status == 2);
+}
+
+TEST_CASE("an outer job's variables do not reach the ranks") {
+  const outcome got = shell(
+      "PMI_RANK=3 PMI_SIZE=8 OMPI_COMM_WORLD_RANK=3 PMIX_RANK=9 VERBENA_RANK=77 $R -n 1 sh -c "
+      "'echo $PMI_RANK$PMI_SIZE$OMPI_COMM_WORLD_RANK $PMIX_RANK $VERBENA_RANK'");
+  CHECK(got.output == "0 0\n");
+}
+
+TEST_CASE("the working directory is the caller's, or the one asked for") {
+  CHECK(shell("cd /usr/lib; $R -n 1 pwd").output == "/usr/lib\n");
+  CHECK(shell("$R --wdir /usr/lib -n 1 pwd").output == "/usr/lib\n");
+  CHECK(shell("mkdir $T/gone; cd $T/gone; rmdir $T/gone; $R -n 2 $C exchange").status == 0);
+}
+
+TEST_CASE("odd temporary folders do not matter") {
+  for (const std::string& folder : {std::string{"/no/such/folder"}, std::string{"/proc"},
+                                    "/tmp/" + std::string(150, 'x'), std::string{}}) {
+    INFO(folder);
+    const outcome got = shell("TMPDIR='" + folder + "' $R -n 2 $C exchange");
+    CHECK(got.status == 0);
+    CHECK(got.errors.empty());
+  }
+}
+
+TEST_CASE("two hundred ranks start with 1024 descriptors") {
+  const outcome got =
+      shell("ulimit -n 1024; $R -q -n 200 sh -c 'echo $VERBENA_RANK' | sort -n | uniq | wc -l", {}, 60);
+  CHECK(got.output == "200\n");
+}
+
+TEST_CASE("the soft limit of open files is raised to the hard one") {
+  CHECK(shell("ulimit -S -n 32; ulimit -H -n 4096; $R -q -n 8 sh -c 'ulimit -n' | sort -u").output ==
+        "4096\n");
+}
+
+TEST_CASE("descriptors of rdmarun's own do not reach the ranks") {
+  const outcome direct = shell("ls /proc/self/fd | wc -l");
+  const outcome ranked = shell("$R -n 1 ls /proc/self/fd | wc -l");
+  CHECK(std::stoi(ranked.output) == std::stoi(direct.output) + 1);  // the segment
+}
+
+TEST_CASE("a host name that resolves nowhere does not matter") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root to rename a host of its own");
+    return;
+  }
+  const outcome got =
+      shell("unshare -u sh -c 'hostname no-such-host.invalid; $R -n 2 $C exchange && $R -n 1 false'");
+  CHECK(got.status == 1);
+  CHECK(got.errors.find("rank 0 on no-such-host.invalid: exited with status 1") != std::string::npos);
+}
+
+TEST_CASE("a small, read-only or missing /dev/shm does not matter") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root to mount");
+    return;
+  }
+  for (const char* mount : {"mount -t tmpfs -o size=1m tmpfs /dev/shm", "mount -t tmpfs -o ro tmpfs /dev/shm",
+                            "mount -t tmpfs tmpfs /dev"}) {
+    INFO(mount);
+    const outcome got =
+        shell("unshare -m sh -c '" + std::string{mount} +
+              "; [ -e /dev/null ] || mknod -m 666 /dev/null c 1 3; $R -n 2 $C segment | sort'");
+    CHECK(got.output == "rank 0 counts 2\nrank 1 counts 2\n");
+  }
+}
+
+TEST_CASE("an ordinary user runs as root does") {
+  if (::geteuid() != 0) {
+    WARN("skipped: this is an ordinary user already");
+    return;
+  }
+  // The build folder may be closed to others: run copies.
+  const outcome got = shell(
+      "cp $R $T/rdmarun; cp $C $T/client; chmod 755 $T/rdmarun $T/client; cd /; setpriv --reuid 1000 --regid "
+      "1000 --clear-groups "
+      "$T/rdmarun -n 2 $T/client segment | sort; rm $T/rdmarun $T/client");
+  CHECK(got.output == "rank 0 counts 2\nrank 1 counts 2\n");
+  CHECK(got.errors.empty());
+}
+
+TEST_CASE("wrappers as ranks: shell, python, valgrind, gdb") {
+  CHECK(shell("$R -n 2 sh -c 'sh -c \"$C exchange; true\"'").status == 0);
+  CHECK(shell("$R -n 2 python3 -c 'import os,subprocess,sys; sys.exit(subprocess.call([os.environ[\"C\"], "
+              "\"exchange\"]))'")
+            .status == 0);
+  if (shell("command -v valgrind").status == 0)
+    CHECK(shell("$R -n 2 valgrind -q --error-exitcode=0 $C exchange 2>/dev/null", {}, 60).status == 0);
+  if (shell("command -v gdb").status == 0) {
+    const outcome got = shell("$R -n 1 gdb -batch -ex run -ex quit --args $C info", {}, 60);
+    CHECK(got.output.find("rank 0 of 1 local 0 by rdmarun") != std::string::npos);
+  }
+}

@@ -1,0 +1,112 @@
+// The exit status of rdmarun, and the one line that explains it.
+#include "shell.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace verbena::tests;
+
+namespace {
+
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+struct expectation {
+  const char* command;
+  int status;
+  const char* text;  ///< part of the one line; empty: nothing is said
+};
+
+}  // namespace
+
+TEST_CASE("the status is the first failure's, and one line names rank, host, what and when") {
+  const std::vector<expectation> table = {
+      {"$R -n 2 true", 0, ""},
+      {"$R -n 1 sh -c 'exit 3'", 3, "exited with status 3 after 0."},
+      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 1 ]; then exit 7; fi; sleep 20'", 7, "rank 1 on "},
+      {"$R -n 1 sh -c 'kill -SEGV $$'", 139, "killed by signal 11 (Segmentation fault) after 0."},
+      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then kill -9 $$; fi; sleep 20'", 137, "rank 0 on "},
+      {"$R -n 2 no-such-program", 127, "cannot run 'no-such-program': No such file"},
+      {"$R -n 2 /etc/passwd", 126, "cannot run '/etc/passwd': Permission denied"},
+      {"$R -n 2 /tmp", 126, "cannot run '/tmp': Permission denied"},
+      {"$R --wdir /no/such/folder -n 2 true", 126, "cannot enter the directory '/no/such/folder'"},
+      {"$R --no-such-option true", 2, "unknown option '--no-such-option'"},
+      {"$R -n 0 true", 2, "from 1 on"},
+      {"$R", 2, "no program given"},
+      {"VERBENA_BARRIER=sideways $R -n 2 true", 2, "VERBENA_BARRIER='sideways'"},
+      {"$R -n 2 $C exchange", 0, ""},
+      {"$R -n 2 $C abort 5", 5, "rank 1 on "},
+      {"$R -n 2 $C abort 5", 5, ": the input is empty"},
+      {"$R -n 2 $C abort 0", 1, "aborted the job with status 0"},
+      {"$R -n 2 $C noleave", 1, "rank 0 on "},
+      {"$R -n 2 $C noleave", 1, "without leaving the job"},
+      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then sleep 0.3; exit 0; fi; exec $C sleep 20'", 1,
+       "without joining the job"},
+      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then exit 0; fi; sleep 0.3; exec $C sleep 20'", 1,
+       "rank 0 on "},
+      {"$R -n 2 $C nonsense", 64, "exited with status 64"},
+      {"(ulimit -n 32; $R -n 8 true)", 125, "8 ranks need about 56 open files and the limit is 32"},
+      {"$R -n 1 echo hello > /dev/full", 125, "cannot write to standard output: No space left on device"},
+  };
+  for (const expectation& row : table) {
+    INFO(row.command);
+    shell_command command{row.command};
+    const outcome got = command.wait(10);
+    CHECK(got.status == row.status);
+    CHECK(lines(got.errors) == (row.text[0] == '\0' ? 0U : 1U));
+    INFO(got.errors);
+    CHECK(got.errors.find(row.text) != std::string::npos);
+    CHECK(got.seconds < 5);
+    CHECK(command.left_after(1).empty());
+    CHECK(command.files_left().empty());
+  }
+}
+
+TEST_CASE("-q says nothing, the status remains") {
+  const outcome got = shell("$R -q -n 5 sh -c 'exit 9'");
+  CHECK(got.status == 9);
+  CHECK(got.errors.empty());
+}
+
+TEST_CASE("more ranks than cores run, with one line") {
+  const outcome got = shell("taskset -c 0 $R -n 5 true");
+  CHECK(got.status == 0);
+  CHECK(got.errors == "rdmarun: 5 ranks share 1 core\n");
+}
+
+TEST_CASE("without -n there are as many ranks as the mask has cores") {
+  CHECK(shell("taskset -c 0 $R sh -c 'echo $VERBENA_SIZE'").output == "1\n");
+}
+
+TEST_CASE("the time limit ends the job with 124 and names who was still running") {
+  shell_command command{
+      "$R --timeout 0.5 --grace 0.3 -n 2 sh -c 'trap \"\" TERM; while :; do sleep 1; done'"};
+  const outcome got = command.wait(10);
+  CHECK(got.status == 124);
+  CHECK(got.seconds < 2);
+  CHECK(lines(got.errors) == 2);
+  CHECK(got.errors.find("rank 0 on ") != std::string::npos);
+  CHECK(got.errors.find("still running at the time limit of 0.5 s") != std::string::npos);
+  CHECK(command.left_after(1).empty());
+  CHECK(shell("$R --timeout 5 -n 2 true").status == 0);
+}
+
+TEST_CASE("survivors see on the job page who died, before they are ended") {
+  shell_command command{"$R -n 3 $C death"};
+  const outcome got = command.wait(10);
+  CHECK(got.status == 137);
+  CHECK(got.output.find("rank 1 saw rank 0 fail by signal 9") != std::string::npos);
+  CHECK(got.output.find("rank 2 saw rank 0 fail by signal 9") != std::string::npos);
+  CHECK(got.seconds < 3);
+  CHECK(command.left_after(1).empty());
+}
+
+TEST_CASE("help, version and settings are printed to standard output") {
+  CHECK(shell("$R --help").output.find("--abort-grace SECONDS") != std::string::npos);
+  CHECK(shell("$R --help status").output.find("124") != std::string::npos);
+  CHECK(shell("$R --version").output.find("rdmarun (Verbena) ") == 0);
+  CHECK(shell("$R --settings").output.find("VERBENA_UNEXPECTED_BUDGET") != std::string::npos);
+  CHECK(shell("$R --help > /dev/full").status == 125);
+}
