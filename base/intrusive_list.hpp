@@ -25,6 +25,7 @@ template <class T>
 class intrusive_list {
  public:
   bool empty() const noexcept { return !head_.linked(); }
+  list_link& head() noexcept { return head_; }
   T& front() noexcept { return static_cast<T&>(*head_.next); }
   void push_back(T& item) noexcept {
     list_link& link = item;

@@ -78,6 +78,8 @@ std::vector<setting_row> make_rows() {
              "eager data one peer may leave here before it is received"),
       flag("VERBENA_SINGLETON", &settings::singleton,
            "run as a job of one although another launcher is seen"),
+      flag("VERBENA_EXPLAIN", &settings::explain,
+           "print which fabric and protocol leads to each peer, and why, when a rank joins"),
       flag("VERBENA_STATS", &settings::stats, "print the counters of each rank when it leaves"),
       number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds", "deadline for all ranks to join"),
       {"VERBENA_TEST_FAULTS", "names", "faults injected below the API; obeyed by test builds only",

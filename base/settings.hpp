@@ -23,6 +23,7 @@ struct settings {
   std::int64_t spin_us = -1;                   ///< spin before yielding; -1: by free cores
   std::uint64_t unexpected_budget = 4u << 20;  ///< bytes of unexpected eager data a peer may park here
   bool singleton = false;                      ///< start as a job of one although another launcher is seen
+  bool explain = false;                    ///< print the ways to all peers, and why, when the context joins
   bool stats = false;                          ///< print the counters when the context ends
   std::uint64_t join_timeout_s = 60;           ///< deadline of the join
   std::string test_faults;                     ///< test builds only: faults to inject below the API

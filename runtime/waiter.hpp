@@ -93,10 +93,9 @@ void waiter::wait(Look&& look, Arm&& arm, Disarm&& disarm) {
   std::uint32_t seen = 0;
   begin_sleep(seen);
   for (base::nanoseconds at_most = first_sleep;; at_most = coarse_deadline) {
-    const bool quiet = arm();
-    const bool found = look();
-    if (found) break;
-    if (quiet) sleep(seen, at_most);
+    const base::nanoseconds allowed = arm();
+    if (look()) break;
+    if (allowed > 0) sleep(seen, allowed < at_most ? allowed : at_most);
     seen = word();
     if (look()) break;
   }

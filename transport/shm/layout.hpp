@@ -48,7 +48,8 @@ struct ring_block {
   // line 0: the sender's, constant once announced
   std::uint32_t lines;
   std::uint32_t data_bytes;
-  std::byte reserved0[56];
+  std::atomic<std::uint32_t> wanted;  ///< 1: the sender found no room; who reports some rings it if it sleeps
+  std::byte reserved0[52];
   // line 1: the receiver's, written now and then (release), read by the sender when the ring looks full
   // (acquire)
   std::atomic<std::uint64_t> consumed_lines;

@@ -69,10 +69,10 @@ struct ring_sender {
     return data_at + padded > data_bytes ? data_bytes - data_at + padded : padded;
   }
 
-  /// Where a payload of `size` goes; null: no room.
+  /// Where a payload of `size` goes; null: no room, or never in this ring.
   std::byte* take_data(std::uint32_t size) noexcept {
     const std::uint32_t cost = data_cost(size);
-    if (cost > data_room) [[unlikely]]
+    if (cost > data_room || size > data_bytes / 8 * 3) [[unlikely]]
       return nullptr;
     data_room -= cost;
     const std::uint32_t padded = (size + 63U) & ~63U;
@@ -132,11 +132,13 @@ struct ring_receiver {
   }
 
   /// Done with the line at `at` and its data. Tells the sender every quarter ring: then a sender that finds
-  /// no room always finds some once everything is read.
-  void advance() noexcept {
+  /// no room always finds some once everything is read. True if the sender waits for that.
+  bool advance() noexcept {
     expect += 2;
     if (++at == end) at = end - lines;
-    if (++unreported >= lines / 4 || data_unreported >= data_bytes / 4) report();
+    if (++unreported < lines / 4 && data_unreported < data_bytes / 4) return false;
+    report();
+    return block->wanted.load(std::memory_order_relaxed) != 0;
   }
 
   void report() noexcept {

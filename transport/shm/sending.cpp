@@ -25,13 +25,20 @@ bool shm_fabric::make_room(pair_state& p, std::size_t size) {
   if (can_grow && size > first_shape.largest_payload()) grow(p);
   if (fits(out, size)) return true;
   out.refresh();
-  if (fits(out, size)) return true;
+  std::atomic<std::uint32_t>& wanted = out.block().wanted;
+  if (fits(out, size)) {
+    if (wanted.load(std::memory_order_relaxed) != 0) wanted.store(0, std::memory_order_relaxed);
+    return true;
+  }
   // Full in earnest. Asked again and again it counts once per progress of the receiver.
   if (const std::uint64_t progress = out.line_count + out.data_count; progress != p.full_at) {
     p.full_at = progress;
     ++p.full_events;
   }
-  if (!can_grow || p.full_events < full_events_to_grow) return false;
+  if (!can_grow || p.full_events < full_events_to_grow) {
+    wanted.store(1, std::memory_order_relaxed);  // a hint: read too late, this side tries again by itself
+    return false;
+  }
   grow(p);
   return true;
 }

@@ -207,7 +207,9 @@ inline std::size_t shm_fabric::drain(pair_state& p, Sink& sink, unsigned at_most
       if (!follow(p, line)) return events + bury(p, errc::malformed, sink);
       continue;
     }
-    p.in.advance();
+    // A sender that has just set `wanted` unseen tries again by itself within a millisecond (runtime/waiter.hpp).
+    if (p.in.advance() && p.bell->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      base::ring(*p.bell);
     ++events;
   }
   return events;

@@ -31,9 +31,9 @@ class sim_fabric {
     if (const post_result answer = world_.admit(self_, to.index); answer != post_result::done) return answer;
     parcel& p = world_.pool_[world_.dispatch(self_, to.index, parcel_kind::packet, size)];
     p.head = head;
+    p.bytes.reserve(size + 1);  // so that even an empty payload has a place
     p.bytes.resize(size);
-    static std::byte nothing;
-    write(size == 0 ? &nothing : p.bytes.data());
+    write(p.bytes.data());
     world_.counted_.add(counter::packets);
     world_.counted_.add(counter::packet_bytes, size);
     return post_result::done;

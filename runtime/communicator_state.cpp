@@ -1,0 +1,51 @@
+#include "runtime/communicator_state.hpp"
+
+#include "runtime/context_state.hpp"
+
+namespace verbena::runtime {
+
+communicator_state::communicator_state(context_state& host, std::uint32_t context, std::vector<std::uint32_t> members,
+                                       rank self_rank)
+    : host_(host), context_(context), self_(self_rank), members_(std::move(members)) {}
+
+const base::settings& communicator_state::settings() const noexcept { return host_.settings(); }
+
+void communicator_state::send(operation& op, const void* data, std::size_t bytes, rank to, tag label) noexcept {
+  host_.engine().send(op, {peer_of(to), context_ | collective_bit, self_.value}, data, bytes, label);
+}
+
+void communicator_state::receive(operation& op, void* data, std::size_t bytes, rank from, tag label) noexcept {
+  const peer source = peer_of(from);
+  host_.engine().receive(op, &source, {context_ | collective_bit, from, label}, data, bytes);
+}
+
+bool communicator_state::withdraw(operation& op) noexcept { return host_.engine().cancel(op); }
+
+bool communicator_state::progress() noexcept { return host_.progress(); }
+
+bool communicator_state::wait_until(bool (*ready)(void*) noexcept, void* argument) noexcept {
+  bool broken = false;
+  host_.wait_for([&] {
+    if (ready(argument)) return true;
+    broken = failed_member().has_value();
+    return broken;
+  });
+  return !broken;
+}
+
+void communicator_state::wake(rank member) noexcept { host_.wake(peer_of(member)); }
+
+bool communicator_state::nothing_pending() const noexcept { return host_.engine().nothing_pending(); }
+
+base::nanoseconds communicator_state::spin_budget() const noexcept { return host_.spin_budget(); }
+
+std::optional<rank> communicator_state::failed_member() const noexcept {
+  if (!host_.engine().any_peer_down()) return std::nullopt;
+  for (int r = 0; r < size(); ++r)
+    if (host_.engine().peer_down(peer_of(rank{r}))) return rank{r};
+  return std::nullopt;
+}
+
+void communicator_state::add_task(progress_task& task) noexcept { host_.engine().add_task(task); }
+
+}  // namespace verbena::runtime

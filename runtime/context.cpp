@@ -1,0 +1,40 @@
+#include "runtime/bootstrap/pmix.hpp"
+#include "runtime/context_state.hpp"
+
+#include <verbena/context.hpp>
+
+namespace verbena {
+
+context::context() {
+  const base::settings settings = base::read_settings();
+  state_ = runtime::context_state::join(runtime::make_pmix_bootstrap(settings), settings);
+}
+
+context::context(std::unique_ptr<runtime::context_state> state) noexcept : state_(std::move(state)) {}
+context::context(context&&) noexcept = default;
+context& context::operator=(context&&) noexcept = default;
+context::~context() = default;
+
+communicator context::world() const noexcept { return communicator{&state_->world()}; }
+
+std::vector<rank> context::node_ranks() const {
+  std::vector<verbena::rank> ranks;
+  for (std::uint32_t r : state_->job().local_ranks) ranks.emplace_back(r);
+  return ranks;
+}
+
+void context::progress() { state_->progress(); }
+
+void context::abort(int status, std::string_view why) {
+  state_->boot().abort(status, why);
+  __builtin_unreachable();  // the compiler forgets [[noreturn]] behind a virtual call
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> context::counters() const {
+  std::vector<std::pair<std::string, std::uint64_t>> result;
+  for (const runtime::counter_row& row : runtime::counter_rows())
+    result.emplace_back(row.name, state_->engine().counts().*row.value);
+  return result;
+}
+
+}  // namespace verbena

@@ -1,0 +1,199 @@
+#include "runtime/context_state.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace verbena::runtime {
+namespace {
+
+constexpr std::uint32_t world_context = 1;
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+/// Under a launcher that offers no segment the lowest rank of the node makes one; the others open it through /proc,
+/// and know it by its inode. No name is left that a crash could leave behind.
+base::unique_fd share_segment(bootstrap& boot, base::nanoseconds timeout) {
+  constexpr std::string_view key = "verbena.segment";
+  const job_info& job = boot.job();
+  base::unique_fd fd;
+  if (job.self == job.local_ranks.front()) {
+    fd = base::create_segment({.job_size = job.size, .local_ranks = job.local_ranks});
+    struct stat info {};
+    ::fstat(fd.get(), &info);
+    boot.publish(key, bytes_of(fmt::format("/proc/{}/fd/{} {}", ::getpid(), fd.get(), info.st_ino)));
+  }
+  boot.fence(timeout);
+  if (!fd) {
+    const auto value = boot.lookup(job.local_ranks.front(), key, timeout);
+    if (!value) throw error(errc::timed_out, "the lowest rank of this node published no segment");
+    const std::string text(reinterpret_cast<const char*>(value->data()), value->size());
+    const std::size_t space = text.find(' ');
+    fd = base::unique_fd{::open(text.substr(0, space).c_str(), O_RDWR | O_CLOEXEC)};
+    struct stat info {};
+    if (!fd || ::fstat(fd.get(), &info) != 0 || fmt::format(" {}", info.st_ino) != text.substr(space))
+      throw error(errc::system, fmt::format("cannot open the node's shared segment at {}: {}", text.substr(0, space),
+                                            std::strerror(errno)));
+  }
+  boot.fence(timeout);  // the maker may go from here on
+  return fd;
+}
+
+}  // namespace
+
+context_state::context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings)
+    : settings_(settings), boot_(std::move(boot)) {}
+
+void context_state::open_segment() {
+  const job_info& job = boot_->job();
+  base::unique_fd fd = boot_->segment();
+  if (!fd && job.local_ranks.size() > 1)
+    fd = share_segment(*boot_, static_cast<base::nanoseconds>(settings_.join_timeout_s) * base::second);
+  if (!fd) return;
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) throw error(errc::system, "cannot look at the node's shared segment");
+  segment_ = base::mapping::shared(fd.get(), static_cast<std::size_t>(info.st_size));
+  if (!segment_)
+    throw error(errc::out_of_memory, fmt::format("cannot map the node's shared segment ({} MiB of address space): {}",
+                                                 info.st_size >> 20, std::strerror(errno)));
+  std::string why;
+  page_ = base::job_page::open(segment_, why);
+  if (!page_) throw error(errc::malformed, why);
+  const auto locals = page_->local_ranks();
+  const auto self = std::find(locals.begin(), locals.end(), job.self);
+  if (self == locals.end() || page_->header().job_size != job.size)
+    throw error(errc::malformed, fmt::format("the node's segment was made for another job: it has {} ranks and no rank {}",
+                                             page_->header().job_size, job.self));
+  local_index_ = static_cast<std::uint32_t>(self - locals.begin());
+}
+
+std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> boot, const base::settings& settings,
+                                                   std::unique_ptr<transport::sim::sim_fabric> simulated) {
+  std::unique_ptr<context_state> made{new context_state(std::move(boot), settings)};
+  context_state& c = *made;
+  const job_info& job = c.boot_->job();
+  if (!simulated) c.open_segment();
+
+  c.fabric_ = std::make_unique<transport::routed_fabric>(peer{job.self}, job.size, c.settings_.fabric);
+  if (c.page_)
+    c.fabric_->add(std::make_unique<transport::shm::shm_fabric>(
+        *c.page_, std::span(c.segment_.data(), c.segment_.size()), c.local_index_,
+        transport::shm::options{.single_copy = c.settings_.single_copy != "off"}));
+  if (simulated) c.fabric_->add(std::move(simulated));
+  for (std::uint32_t i = 0; i < job.size; ++i)
+    if (!c.fabric_->attach(peer{i}))
+      throw error(errc::link_down, fmt::format("rank {} has no way to rank {}:\n{}", job.self, i,
+                                               c.fabric_->explain(peer{i})));
+
+  c.engine_ = std::make_unique<runtime::engine>(*c.fabric_, c.settings_, job.self, job.size);
+  c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us);
+  std::vector<std::uint32_t> members(job.size);
+  std::iota(members.begin(), members.end(), 0U);
+  c.world_ = std::make_unique<communicator_state>(c, world_context, std::move(members), rank{job.self});
+  if (c.page_ && job.local_ranks.size() == job.size) {
+    const std::span<std::byte> block = c.fabric_->world_block();
+    c.world_->set_block({block.data(), block.size()});
+  }
+  if (c.settings_.explain) c.print_ways();
+  return made;
+}
+
+context_state::~context_state() {
+  if (engine_ && settings_.stats) print_counters();
+  world_.reset();  // cached schedules first: they may hold operations
+  waiter_.reset();
+  engine_.reset();
+  fabric_.reset();
+  if (boot_) boot_->leave();
+}
+
+void context_state::receive_express(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from,
+                                    tag label) {
+  constexpr int looks_when_free = 256;      // about a microsecond: a peer that answers at once
+  constexpr unsigned turns_for_others = 32;  // every so often all channels get a look
+  if (++express_ % turns_for_others == 0) {
+    progress();
+    if (!engine_->express_allowed()) {
+      const peer source = on.peer_of(from);
+      return engine_->receive(op, &source, {on.context(), from, label}, data, bytes);
+    }
+  }
+  const wire::header expected{.what = wire::kind::eager, .flags = 0, .lane = 0, .reserved = 0,
+                              .context = {on.context()}, .source = from.value,
+                              .label = label == any_tag ? 0 : label.value};
+  const transport::envelope e = wire::encode(expected);
+  engine::express_receive wanted{.first = e.first,
+                                 .second = e.second,
+                                 .second_mask = label == any_tag ? 0xffffffffULL : ~0ULL,
+                                 .from = on.peer_of(from),
+                                 .want = {on.context(), from, label},
+                                 .data = static_cast<std::byte*>(data),
+                                 .size = bytes,
+                                 .op = &op};
+  engine_->receive_express(wanted, waiter_->spin_budget() > 0 ? looks_when_free : 1);
+}
+
+void context_state::wake(peer member) noexcept {
+  if (!page_) return;
+  const auto locals = page_->local_ranks();
+  const auto at = std::lower_bound(locals.begin(), locals.end(), member.index);
+  if (at == locals.end() || *at != member.index) return;
+  base::doorbell& bell = page_->bell(static_cast<std::uint32_t>(at - locals.begin()));
+  // Relaxed and without a fence: the argument stands in waiter.hpp.
+  if (bell.sleeping.load(std::memory_order_relaxed) != 0) base::ring(bell);
+}
+
+pooled_operation& context_state::take_operation() {
+  if (free_operations_ == nullptr) {
+    pooled_operation& fresh = operations_.emplace_back();
+    fresh.host = this;
+    return fresh;
+  }
+  pooled_operation& p = *std::exchange(free_operations_, free_operations_->next_free);
+  return p;
+}
+
+void context_state::release(pooled_operation& p) noexcept {
+  p.op.on_done = nullptr;
+  p.next_free = std::exchange(free_operations_, &p);
+}
+
+std::string context_state::obituary(peer who) const {
+  if (!page_) return fmt::format("rank {} is gone", who.index);
+  const base::rank_record& record = page_->record(who.index);
+  if (record.state.load(std::memory_order_acquire) != base::rank_state::failed)
+    return fmt::format("rank {} is gone", who.index);
+  const int how = static_cast<int>(record.outcome);
+  if (WIFSIGNALED(how)) return fmt::format("rank {} was killed by signal {}", who.index, WTERMSIG(how));
+  return fmt::format("rank {} exited with status {}", who.index, WEXITSTATUS(how));
+}
+
+void context_state::print_ways() {
+  const job_info& job = boot_->job();
+  std::string text;
+  for (std::uint32_t i = 0; i < job.size; ++i) {
+    const transport::peer_limits limits = fabric_->limits(peer{i});
+    const char* bulk = limits.bulk == transport::bulk_method::put        ? "put by the sender"
+                       : limits.bulk == transport::bulk_method::together ? "copied by both ends"
+                                                                         : "streamed in packets";
+    text += fmt::format("rank {} -> {}: eager to {} B (packets of {} B), above: {}\n{}", job.self, i,
+                        limits_in_force(limits, settings_.eager_limit).eager_limit, limits.packet_bytes, bulk,
+                        fabric_->explain(peer{i}));
+  }
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void context_state::print_counters() const {
+  std::string text = fmt::format("rank {} counters:", boot_->job().self);
+  for (const counter_row& row : counter_rows()) text += fmt::format(" {}={}", row.name, engine_->counts().*row.value);
+  text += '\n';
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace verbena::runtime

@@ -1,0 +1,119 @@
+// Everything one context owns, in the order it must end: bootstrap, segment, fabrics, engine, waiter, communicators. Here
+// waiting happens: the engine below never blocks, the handles above hold no state. Made by `join`, for programs through
+// PMIx, for tests and simulations with an in_process bootstrap.
+#pragma once
+
+#include "base/job_page.hpp"
+#include "base/settings.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/communicator_state.hpp"
+#include "runtime/engine/engine.hpp"
+#include "runtime/waiter.hpp"
+#include "transport/routed_fabric.hpp"
+
+#include <verbena/request.hpp>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace verbena::runtime {
+
+/// An operation behind a request handle; lives in its context's pool.
+struct pooled_operation {
+  operation op;
+  context_state* host = nullptr;
+  communicator_state* on = nullptr;
+  bool is_receive = false;
+  std::size_t size = 0;  ///< of the message or the buffer, for the error text
+  rank with{};           ///< as the caller named it
+  tag label{};
+  pooled_operation* next_free = nullptr;
+};
+
+class context_state {
+ public:
+  /// Joins the job that `boot` knows of. `simulated`: the way to all other ranks, instead of the real fabrics; then no
+  /// blocking call may be made, the caller turns `progress` itself.
+  static std::unique_ptr<context_state> join(std::unique_ptr<bootstrap> boot, const base::settings& settings,
+                                             std::unique_ptr<transport::sim::sim_fabric> simulated = nullptr);
+  ~context_state();
+  context_state(const context_state&) = delete;
+  context_state& operator=(const context_state&) = delete;
+
+  const job_info& job() const noexcept { return boot_->job(); }
+  const base::settings& settings() const noexcept { return settings_; }
+  runtime::engine& engine() noexcept { return *engine_; }
+  communicator_state& world() noexcept { return *world_; }
+  transport::routed_fabric& fabric() noexcept { return *fabric_; }
+  bootstrap& boot() noexcept { return *boot_; }
+
+  bool progress(base::nanoseconds now) { return engine_->progress(now); }
+  /// The same at the real time, read only now and then.
+  bool progress() noexcept;
+  /// Makes progress and spins, yields or sleeps until `look()` says true; `look` does not make progress itself.
+  template <class Look>
+  void wait_for(Look&& look);
+  void wait(const operation& op) {
+    if (!op.done())
+      wait_for([&] { return op.done(); });
+  }
+
+  /// Starts a blocking receive on the shortest way: looks at the one channel it can come from, and posts it in the
+  /// matcher only if its message is not the next there.
+  void receive_express(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from, tag label);
+
+  void wake(peer member) noexcept;
+  base::nanoseconds spin_budget() const noexcept { return waiter_->spin_budget(); }
+
+  pooled_operation& take_operation();
+  void release(pooled_operation& p) noexcept;
+
+  /// "rank 3: killed by signal 9", as far as the job page knows.
+  std::string obituary(peer who) const;
+
+ private:
+  context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
+  void open_segment();
+  void print_ways();
+  void print_counters() const;
+
+  base::settings settings_;
+  std::unique_ptr<bootstrap> boot_;
+  base::mapping segment_;
+  std::optional<base::job_page> page_;
+  std::uint32_t local_index_ = 0;
+  std::unique_ptr<transport::routed_fabric> fabric_;
+  std::unique_ptr<runtime::engine> engine_;
+  std::unique_ptr<waiter> waiter_;
+  std::unique_ptr<communicator_state> world_;
+  std::deque<pooled_operation> operations_;
+  pooled_operation* free_operations_ = nullptr;
+  unsigned ticks_ = 0;
+  unsigned express_ = 0;  ///< receives since others were looked after
+  base::nanoseconds now_ = 0;
+};
+
+template <class Look>
+void context_state::wait_for(Look&& look) {
+  waiter_->wait(
+      [&] {
+        progress();
+        return look();
+      },
+      [&]() -> base::nanoseconds {
+        if (!fabric_->arm()) return 0;
+        // Room for what was refused is announced by a ring where the fabric can; where it cannot, try now and then.
+        return engine_->retrying() ? waiter::first_sleep : base::never;
+      },
+      [&] { fabric_->disarm(); });
+}
+
+inline bool context_state::progress() noexcept {
+  constexpr unsigned ticks_per_clock = 64;
+  if (ticks_++ % ticks_per_clock == 0) now_ = base::steady_now();
+  return engine_->progress(now_);
+}
+
+}  // namespace verbena::runtime

@@ -1,0 +1,20 @@
+#include "runtime/counters.hpp"
+
+namespace verbena::runtime {
+
+std::span<const counter_row> counter_rows() noexcept {
+  static constexpr counter_row rows[] = {
+      {"messages_sent", &counters::messages_sent, "messages started by this rank, collectives' included"},
+      {"bytes_sent", &counters::bytes_sent, "payload bytes of those"},
+      {"messages_received", &counters::messages_received, "messages completed by receives of this rank"},
+      {"bytes_received", &counters::bytes_received, "payload bytes written into receive buffers"},
+      {"eager_sent", &counters::eager_sent, "messages sent without asking the receiver first"},
+      {"rendezvous_sent", &counters::rendezvous_sent, "messages announced and then moved on the receiver's word"},
+      {"unexpected", &counters::unexpected, "messages that arrived before a receive for them was posted"},
+      {"refused", &counters::refused, "posts a fabric refused for now and that were tried again later"},
+      {"malformed", &counters::malformed, "packets that did not decode and were dropped"},
+  };
+  return rows;
+}
+
+}  // namespace verbena::runtime

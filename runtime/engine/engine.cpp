@@ -1,0 +1,109 @@
+#include "runtime/engine/engine.hpp"
+
+namespace verbena::runtime {
+
+engine::engine(transport::routed_fabric& fabric, const base::settings& settings, std::uint32_t self,
+               std::uint32_t job_size)
+    : fabric_(fabric), eager_override_(settings.eager_limit), self_(self), peers_(job_size) {
+#ifdef VERBENA_TEST_HOOKS
+  flip_bytes_ = settings.test_faults == "flip_byte";
+#endif
+}
+
+engine::~engine() {
+  // Nothing may point into this engine afterwards: parcels give their blocks back, fabrics lose their operations with
+  // the context that owns them.
+  matcher_.for_each_unexpected([&](unexpected_message& u) {
+    auto* p = static_cast<parcel*>(u.holder);
+    if (p->data != nullptr) blocks_.give_back(p->data, p->total);
+  });
+}
+
+bool engine::progress(base::nanoseconds now) {
+  now_ = now;
+  polling_ = true;
+  bool moved = fabric_.poll(now, *this) != 0;
+  polling_ = false;
+  if (!starting_.empty() || waiting_ != 0) answer();
+  if (!tasks_.empty()) tasks_.for_each([&](progress_task& task) { moved |= task.advance(); });
+  return moved;
+}
+
+/// What matched inside poll goes on, and what waits for room tries again.
+void engine::answer() {
+  while (!starting_.empty()) start(starting_.pop_front());
+  if (waiting_ != 0) flush();
+}
+
+void engine::on_packet(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
+  if (express_ != nullptr) {
+    express_receive& wanted = *express_;
+    if (head.first == wanted.first && (head.second & wanted.second_mask) == wanted.second && from == wanted.from)
+        [[likely]] {
+      express_ = nullptr;
+      base::copy_bytes(wanted.data, payload.data(), payload.size() <= wanted.size ? payload.size() : wanted.size);
+      complete_receive(*wanted.op, wire::decode(head), wanted.data, wanted.size, payload.size(), errc::success);
+      return;
+    }
+    // Something else came first: the receive takes its place in the matcher before that something is looked at.
+    express_ = nullptr;
+    post(*wanted.op, &meet(wanted.from), wanted.want, wanted.data, wanted.size);
+  }
+  engine_peer& source = meet(from);
+  const wire::header h = wire::decode(head);
+  switch (h.what) {
+    case wire::kind::eager: return on_eager(source, h, payload);
+    case wire::kind::eager_first: return on_eager_first(source, h, payload);
+    case wire::kind::eager_more: return on_eager_more(source, payload);
+    case wire::kind::rts: return on_rts(source, h, payload);
+    case wire::kind::cts: return on_cts(source, payload);
+    case wire::kind::fin: return on_fin(source, payload);
+    case wire::kind::data: return on_data(source, payload);
+    default: return malformed();
+  }
+}
+
+void engine::on_flag(peer, std::uint64_t) noexcept { malformed(); }  // nobody here sends flags
+
+void engine::on_limits_changed(peer from) noexcept {
+  if (peers_[from.index].packet_bytes != 0) read_limits(peers_[from.index]);
+}
+
+void engine::on_peer_down(peer from, errc why) noexcept {
+  engine_peer& gone = meet(from);
+  if (gone.down) return;
+  gone.down = any_down_ = true;
+  if (express_ != nullptr && express_->from == from) {
+    express_receive& wanted = *express_;
+    express_ = nullptr;
+    wanted.op->complete(why);
+  }
+  gone.open_receive = nullptr;
+  // What waited, was matched or was posted for this peer alone ends here; so does a receive from anybody, which would
+  // otherwise wait for a message that may never come. Data that arrived whole can still be received.
+  messages_.for_each_live([&](message& m) {
+    if (m.with != nullptr && m.with != &gone) return;
+    if (m.at == step::posted) matcher_.remove(m.posted);
+    if (m.linked() && (m.at == step::eager || m.at == step::rts || m.at == step::put || m.at == step::fin ||
+                       m.at == step::streaming || m.at == step::cts || m.at == step::refuse))
+      --waiting_;
+    finish(m, why);
+  });
+  if (gone.linked()) gone.unlink();
+  // Announcements whose data is gone, and messages that broke off in the middle.
+  matcher_.for_each_unexpected([&](unexpected_message& u) {
+    auto* p = static_cast<parcel*>(u.holder);
+    if (p->from != &gone || (!p->announced && p->arrived == p->total)) return;
+    matcher_.remove(u);
+    unpark(*p);
+  });
+  gone.open_parcel = nullptr;
+}
+
+void engine::finish(message& m, errc error) noexcept {
+  operation* op = m.op;
+  messages_.release(m);
+  op->complete(error);
+}
+
+}  // namespace verbena::runtime

@@ -1,0 +1,191 @@
+// Receiving: posting, matching, eager data.
+#include "runtime/engine/engine.hpp"
+
+#include <algorithm>
+
+namespace verbena::runtime {
+
+match_key engine::key_of(const wire::header& head) noexcept {
+  return {head.context.value, rank{head.source}, tag{head.label}};
+}
+
+void engine::receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes) {
+  op.start();
+  auto* room = static_cast<std::byte*>(data);
+  if (unexpected_message* waiting = matcher_.take_unexpected(want)) {
+    accept_parcel(op, *static_cast<parcel*>(waiting->holder), room, bytes);
+    return;
+  }
+  engine_peer* source = from == nullptr ? nullptr : &meet(*from);
+  if (source != nullptr ? source->down : any_down_) return op.complete(errc::peer_failed);
+  post(op, source, want, room, bytes);
+}
+
+void engine::post(operation& op, engine_peer* from, const match_key& want, std::byte* data, std::size_t bytes) {
+  message& m = messages_.take();
+  m.op = &op;
+  m.data = data;
+  m.size = bytes;
+  m.with = from;
+  m.at = step::posted;
+  m.posted.holder = &m;
+  matcher_.post(m.posted, want);
+}
+
+bool engine::cancel(operation& op) {
+  message* m = nullptr;
+  messages_.for_each_live([&](message& candidate) {
+    if (candidate.op == &op && candidate.at == step::posted) m = &candidate;
+  });
+  if (m == nullptr) return false;
+  matcher_.remove(m->posted);
+  finish(*m, errc::cancelled);
+  return true;
+}
+
+bool engine::receive_express(express_receive& wanted, int looks) {
+  wanted.op->start();
+  express_ = &wanted;
+  polling_ = true;
+  for (int i = 0; i < looks && express_ == &wanted; ++i) fabric_.poll_from(wanted.from, now_, *this);
+  polling_ = false;
+  if (express_ == &wanted) {
+    express_ = nullptr;
+    post(*wanted.op, &meet(wanted.from), wanted.want, wanted.data, wanted.size);
+  }
+  return wanted.op->done();
+}
+
+message* engine::match(engine_peer& from, const wire::header& head) {
+  posted_receive* found = matcher_.take_posted(key_of(head));
+  if (found == nullptr) return nullptr;
+  auto* m = static_cast<message*>(found->holder);
+  m->with = &from;
+  m->head = head;
+  return m;
+}
+
+void engine::on_eager(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
+  if (message* m = match(from, head)) {
+    m->total = payload.size();
+    store_piece(*m, payload);
+    finish_receive(*m, errc::success);
+    return;
+  }
+  parcel& p = park(from, head, payload.size(), true);
+  base::copy_bytes(p.data, payload.data(), payload.size());
+  p.arrived = payload.size();
+}
+
+void engine::on_eager_first(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
+  const auto body = wire::take<wire::eager_body>(payload);
+  if (!body || payload.size() > body->total || from.open_receive != nullptr || from.open_parcel != nullptr)
+    return malformed();
+  if (message* m = match(from, head)) {
+    m->total = body->total;
+    m->at = step::receiving;
+    store_piece(*m, payload);
+    if (m->moved == m->total) return finish_receive(*m, errc::success);
+    from.open_receive = m;
+    return;
+  }
+  parcel& p = park(from, head, body->total, true);
+  base::copy_bytes(p.data, payload.data(), payload.size());
+  p.arrived = payload.size();
+  if (p.arrived != p.total) from.open_parcel = &p;
+}
+
+void engine::on_eager_more(engine_peer& from, std::span<const std::byte> payload) {
+  if (message* m = from.open_receive) {
+    if (payload.size() > m->total - m->moved) return malformed();
+    store_piece(*m, payload);
+    if (m->moved != m->total) return;
+    from.open_receive = nullptr;
+    return finish_receive(*m, errc::success);
+  }
+  parcel* p = from.open_parcel;
+  if (p == nullptr || payload.size() > p->total - p->arrived) return malformed();
+  base::copy_bytes(p->data + p->arrived, payload.data(), payload.size());
+  p->arrived += payload.size();
+  if (p->arrived == p->total) from.open_parcel = nullptr;
+}
+
+/// Appends a piece; what does not fit the buffer is dropped and remembered as truncation.
+void engine::store_piece(message& m, std::span<const std::byte> piece) noexcept {
+  const std::size_t room = m.size > m.moved ? m.size - m.moved : 0;
+  base::copy_bytes(m.data + m.moved, piece.data(), std::min(room, piece.size()));
+  m.moved += piece.size();
+}
+
+parcel& engine::park(engine_peer& from, const wire::header& head, std::size_t total, bool with_data) {
+  ++counts_.unexpected;
+  parcel& p = parcels_.take();
+  p.from = &from;
+  p.head = head;
+  p.total = total;
+  p.data = with_data && total != 0 ? blocks_.take(total) : nullptr;
+  p.entry.holder = &p;
+  matcher_.add_unexpected(p.entry, key_of(head));
+  return p;
+}
+
+void engine::unpark(parcel& p) noexcept {
+  if (p.data != nullptr) blocks_.give_back(p.data, p.total);
+  parcels_.release(p);
+}
+
+/// A receive finds its message already here, taken out of the matcher.
+void engine::accept_parcel(operation& op, parcel& p, std::byte* data, std::size_t bytes) {
+  if (!p.announced && p.arrived == p.total) {
+    base::copy_bytes(data, p.data, std::min(bytes, p.total));
+    const wire::header head = p.head;
+    const std::size_t total = p.total;
+    unpark(p);
+    complete_receive(op, head, data, bytes, total, errc::success);
+    return;
+  }
+  message& m = messages_.take();
+  m.op = &op;
+  m.data = data;
+  m.size = bytes;
+  m.with = p.from;
+  m.head = p.head;
+  if (p.announced) {
+    begin_rendezvous(m, p.rts, p.head);
+    if (!polling_) answer();
+  } else {  // the pieces still to come go straight into the buffer
+    m.total = p.total;
+    m.at = step::receiving;
+    store_piece(m, {p.data, p.arrived});
+    p.from->open_receive = &m;
+    p.from->open_parcel = nullptr;
+  }
+  unpark(p);
+}
+
+void engine::finish_receive(message& m, errc error) noexcept {
+  operation& op = *m.op;
+  const wire::header head = m.head;
+  std::byte* const data = m.data;
+  const std::size_t room = m.size;
+  const std::size_t total = m.total;
+  messages_.release(m);
+  complete_receive(op, head, data, room, total, error);
+}
+
+void engine::complete_receive(operation& op, const wire::header& head, std::byte* data, std::size_t room,
+                              std::size_t total, errc error) noexcept {
+  ++counts_.messages_received;
+  const std::size_t got = error == errc::success ? std::min(room, total) : 0;
+  counts_.bytes_received += got;
+#ifdef VERBENA_TEST_HOOKS
+  if (flip_bytes_ && got != 0 && counts_.messages_received % 7 == 6) data[got / 2] ^= std::byte{1};
+#else
+  static_cast<void>(data);
+#endif
+  op.result = {.source = rank{head.source}, .label = tag{head.label}, .bytes = got, .sent_bytes = total,
+               .error = errc::success};
+  op.complete(error == errc::success && total > room ? errc::truncated : error);
+}
+
+}  // namespace verbena::runtime

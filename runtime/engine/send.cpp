@@ -1,0 +1,148 @@
+// Sending: eager packets and pieces, and the FIFO of what a fabric refused.
+#include "runtime/engine/engine.hpp"
+
+#include <algorithm>
+
+namespace verbena::runtime {
+namespace {
+
+/// A stream gives way to other messages to the same peer after so many pieces.
+constexpr int pieces_per_turn = 8;
+
+}  // namespace
+
+void engine::read_limits(engine_peer& p) {
+  const transport::peer_limits raw = fabric_.limits(peer{p.index});
+  const protocol_limits limits = limits_in_force(raw, eager_override_);
+  p.packet_bytes = limits.packet_bytes;
+  p.eager_limit = limits.eager_limit;
+  p.single_eager = std::min(limits.packet_bytes, limits.eager_limit);
+  p.bulk = raw.bulk;
+  p.host = this;
+}
+
+void engine::send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label) {
+  op.start();
+  engine_peer& to = meet(way.to);
+  if (to.down) return op.complete(errc::peer_failed);
+  if (!polling_ && send_at_once(way, data, bytes, label)) return op.complete();
+
+  ++counts_.messages_sent;
+  counts_.bytes_sent += bytes;
+  message& m = messages_.take();
+  m.op = &op;
+  m.data = static_cast<std::byte*>(const_cast<void*>(data));  // only read
+  m.size = bytes;
+  m.with = &to;
+  m.head = {.what = wire::kind::eager, .flags = 0, .lane = 0, .reserved = 0, .context = {way.context},
+            .source = way.self, .label = label.value};
+  if (choose({to.packet_bytes, to.eager_limit}, bytes) == protocol::rendezvous) {
+    read_limits(to);  // a fabric finds out what it can do with a peer when it is asked for the first time
+    ++counts_.rendezvous_sent;
+    m.at = step::rts;
+    m.method = to.bulk;
+  } else {
+    ++counts_.eager_sent;
+    m.at = step::eager;
+  }
+  enqueue(to, m);
+  if (!polling_ && &to.waiting.front() == &m) flush();
+}
+
+void engine::enqueue(engine_peer& p, message& m) {
+  p.waiting.push_back(m);
+  ++waiting_;
+  if (!p.linked()) backlog_.push_back(p);
+}
+
+void engine::flush() {
+  backlog_.for_each([&](engine_peer& p) {
+    while (!p.waiting.empty()) {
+      message& m = p.waiting.front();
+      const step before = m.at;
+      const post_result result = advance(m);
+      if (result == post_result::again) {
+        ++counts_.refused;
+        break;
+      }
+      // The message left the FIFO if its work there is over (`advance` changed its step or released it).
+      if (result == post_result::down) return on_peer_down(peer{p.index}, errc::peer_failed);  // ends all of them
+      if (!p.waiting.empty() && &p.waiting.front() == &m && m.live && m.at == before) {
+        // A stream whose turn is over: to the back, so that others get theirs.
+        m.unlink();
+        p.waiting.push_back(m);
+        break;
+      }
+    }
+    if (p.waiting.empty()) p.unlink();
+  });
+}
+
+post_result engine::advance(message& m) {
+  switch (m.at) {
+    case step::eager: return advance_eager(m);
+    case step::rts:
+    case step::cts:
+    case step::fin:
+    case step::refuse: {
+      const wire::kind what = m.at == step::rts   ? wire::kind::rts
+                              : m.at == step::cts ? wire::kind::cts
+                                                  : wire::kind::fin;
+      return send_control(m, what);
+    }
+    case step::put: return advance_put(m);
+    case step::streaming: return advance_stream(m);
+    default: break;
+  }
+  base::check(false, "a message waits in a peer's queue with nothing to send");
+  return post_result::done;
+}
+
+post_result engine::advance_eager(message& m) {
+  engine_peer& to = *m.with;
+  const peer p{to.index};
+  while (true) {
+    const bool whole = m.moved == 0 && m.size <= to.packet_bytes;
+    const bool first = m.moved == 0;
+    const std::size_t body = whole || !first ? 0 : sizeof(wire::eager_body);
+    const std::size_t piece = std::min(m.size - m.moved, to.packet_bytes - body);
+    wire::header head = m.head;
+    head.what = whole ? wire::kind::eager : first ? wire::kind::eager_first : wire::kind::eager_more;
+    const post_result result = fabric_.send(p, wire::encode(head), body + piece, [&](std::byte* at) {
+      if (body != 0) at = wire::put(at, wire::eager_body{.total = m.size, .sender = {}});
+      base::copy_bytes(at, m.data + m.moved, piece);
+    });
+    if (result != post_result::done) return result;
+    m.moved += piece;
+    if (m.moved == m.size) break;
+  }
+  m.unlink();
+  --waiting_;
+  finish(m, errc::success);
+  return post_result::done;
+}
+
+post_result engine::advance_stream(message& m) {
+  engine_peer& to = *m.with;
+  for (int i = 0; i < pieces_per_turn; ++i) {
+    const std::size_t piece = std::min(m.size - m.moved, to.packet_bytes - sizeof(wire::data_body));
+    wire::header head = m.head;
+    head.what = wire::kind::data;
+    const post_result result =
+        fabric_.send(peer{to.index}, wire::encode(head), sizeof(wire::data_body) + piece, [&](std::byte* at) {
+          at = wire::put(at, wire::data_body{.receiver = m.remote, .offset = m.moved});
+          base::copy_bytes(at, m.data + m.moved, piece);
+        });
+    if (result != post_result::done) return result;
+    m.moved += piece;
+    if (m.moved == m.size) {
+      m.unlink();
+      --waiting_;
+      finish(m, errc::success);
+      return post_result::done;
+    }
+  }
+  return post_result::done;
+}
+
+}  // namespace verbena::runtime

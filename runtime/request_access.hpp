@@ -1,0 +1,30 @@
+// How the runtime makes request handles, and words what went wrong with an operation. Internal.
+#pragma once
+
+#include "runtime/context_state.hpp"
+
+#include <verbena/request.hpp>
+
+namespace verbena::runtime {
+
+class request_access {
+ public:
+  static request completed(const status& result) noexcept {
+    request r;
+    r.result_ = result;
+    return r;
+  }
+  static request pending(pooled_operation& p) noexcept {
+    request r;
+    r.operation_ = &p;
+    return r;
+  }
+};
+
+inline status to_status(const transport::outcome& o) noexcept { return {o.source, o.label, o.bytes, o.error}; }
+
+[[noreturn]] void throw_send_error(const communicator_state& on, errc why, rank to, tag label, std::size_t bytes);
+[[noreturn]] void throw_receive_error(const communicator_state& on, const transport::outcome& got, rank from, tag label,
+                                      std::size_t bytes);
+
+}  // namespace verbena::runtime

@@ -1,0 +1,61 @@
+#include "runtime/waiter.hpp"
+
+#include "base/futex.hpp"
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace verbena::runtime {
+namespace {
+
+int cores_of_mask() noexcept {
+  cpu_set_t mask;
+  return ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+}
+
+// Long enough that a peer at work on a large copy does not find us asleep; short against anybody's patience.
+constexpr base::nanoseconds spin_when_free = 50 * base::microsecond;
+
+}  // namespace
+
+void yield_cpu() noexcept { ::sched_yield(); }
+
+waiter::waiter(const base::job_page* page, std::uint32_t local_index, std::int64_t spin_us) noexcept
+    : page_(page), local_index_(local_index), fixed_spin_(spin_us < 0 ? -1 : spin_us * base::microsecond),
+      cores_(cores_of_mask()) {
+  if (page_ != nullptr) page_->header().awake.fetch_add(1, std::memory_order_relaxed);
+}
+
+waiter::~waiter() {
+  if (page_ != nullptr) page_->header().awake.fetch_sub(1, std::memory_order_relaxed);
+}
+
+base::nanoseconds waiter::spin_budget() const noexcept {
+  if (fixed_spin_ >= 0) return fixed_spin_;
+  if (page_ == nullptr) return spin_when_free;
+  return page_->header().awake.load(std::memory_order_relaxed) <= cores_ ? spin_when_free : 0;
+}
+
+std::uint32_t waiter::word() const noexcept {
+  // Acquire: what the ringer stored before it rang is visible to the look that follows.
+  return page_->bell(local_index_).word.load(std::memory_order_acquire);
+}
+
+void waiter::begin_sleep(std::uint32_t& seen) noexcept {
+  seen = word();
+  page_->header().awake.fetch_sub(1, std::memory_order_relaxed);
+  // Sequentially consistent, so that the looks that follow come after it in the order senders see.
+  page_->bell(local_index_).sleeping.store(1, std::memory_order_seq_cst);
+}
+
+void waiter::end_sleep() noexcept {
+  page_->bell(local_index_).sleeping.store(0, std::memory_order_relaxed);
+  page_->header().awake.fetch_add(1, std::memory_order_relaxed);
+}
+
+void waiter::sleep(std::uint32_t seen, base::nanoseconds at_most) noexcept {
+  base::futex_wait(page_->bell(local_index_).word, seen, at_most);
+}
+
+}  // namespace verbena::runtime

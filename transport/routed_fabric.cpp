@@ -1,0 +1,46 @@
+#include "transport/routed_fabric.hpp"
+
+#include <fmt/format.h>
+
+namespace verbena::transport {
+
+routed_fabric::routed_fabric(peer self, std::uint32_t job_size, std::string_view allowed)
+    : me_(self), allowed_(allowed), routes_(job_size, route::none), self_(self) {}
+
+bool routed_fabric::allows(std::string_view name) const {
+  if (allowed_.empty()) return true;
+  for (std::string_view rest = allowed_; !rest.empty();) {
+    const std::size_t comma = rest.find(',');
+    if (rest.substr(0, comma) == name) return true;
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  }
+  return false;
+}
+
+bool routed_fabric::attach(peer to) {
+  route& way = routes_[to.index];
+  if (to == me_) {
+    way = route::self;
+  } else if (shm_ && allows("shm") && shm_->attach(to, {})) {
+    way = route::shm;
+  } else if (sim_ && sim_->attach(to, {})) {
+    way = route::sim;
+  }
+  return way != route::none;
+}
+
+std::string routed_fabric::explain(peer to) const {
+  std::string text;
+  auto line = [&](route way, std::string_view name, bool present, auto&& reason) {
+    text += fmt::format("  {} {:4}  {}\n", routes_[to.index] == way ? "->" : "  ", name,
+                        !present                                  ? std::string("not in this job")
+                        : way != route::self && !allows(name) ? "not allowed by VERBENA_FABRIC=" + allowed_
+                                                                  : reason());
+  };
+  line(route::self, "self", true, [&] { return self_.explain(to); });
+  line(route::shm, "shm", shm_ != nullptr, [&] { return shm_->explain(to); });
+  if (sim_) line(route::sim, "sim", true, [&] { return sim_->explain(to); });
+  return text;
+}
+
+}  // namespace verbena::transport

@@ -1,0 +1,151 @@
+// All ways to all peers: the leaf fabrics a context has, and one byte per peer that says which of them leads there. The
+// engine is written against this class; a switch on the byte is one predictable branch on the hot path, and there is no
+// virtual call and no template above. Contract and vocabulary: fabric.hpp. It must not know ranks or messages.
+#pragma once
+
+#include "transport/fabric.hpp"
+#include "transport/self/self_fabric.hpp"
+#include "transport/shm/shm_fabric.hpp"
+#include "transport/sim/sim_fabric.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace verbena::transport {
+
+enum class route : std::uint8_t { none = 0, self = 1, shm = 2, sim = 3 };
+
+class routed_fabric {
+ public:
+  /// Keeps the leaf that made it alive only by convention: regions end before their fabric.
+  class region {
+   public:
+    region() = default;
+    template <class Leaf>
+    region(Leaf&& leaf, route way) : leaf_(std::forward<Leaf>(leaf)), way_(way) {}
+    region(region&&) = default;
+    region& operator=(region&&) = default;
+
+    explicit operator bool() const noexcept {
+      return std::visit([](const auto& leaf) { return holds(leaf); }, leaf_);
+    }
+    /// The key with the route stamped in, so that its user at the peer needs no second guess.
+    remote_key key() const {
+      remote_key key = std::visit([](const auto& leaf) { return key_of(leaf); }, leaf_);
+      key.fabric = static_cast<std::uint8_t>(way_);
+      return key;
+    }
+
+   private:
+    static bool holds(const std::monostate&) noexcept { return false; }
+    template <class Leaf>
+    static bool holds(const Leaf& leaf) noexcept {
+      return static_cast<bool>(leaf);
+    }
+    static remote_key key_of(const std::monostate&) { return {}; }
+    template <class Leaf>
+    static remote_key key_of(const Leaf& leaf) {
+      return leaf.key();
+    }
+    std::variant<std::monostate, table_region, shm::shm_fabric::region> leaf_;
+    route way_ = route::none;
+  };
+
+  /// `allowed`: comma list of names, empty for all. The loopback is always there.
+  routed_fabric(peer self, std::uint32_t job_size, std::string_view allowed);
+
+  // Leaves are added before the first attach.
+  void add(std::unique_ptr<shm::shm_fabric> leaf) { shm_ = std::move(leaf); }
+  void add(std::unique_ptr<sim::sim_fabric> leaf) { sim_ = std::move(leaf); }
+
+  /// Finds a way to the peer: the first leaf that reaches it, nearest first. False: none does.
+  bool attach(peer to);
+  route way_to(peer to) const noexcept { return routes_[to.index]; }
+  /// One line per leaf: taken or not, and why.
+  std::string explain(peer to) const;
+
+  peer_limits limits(peer to) const {
+    return on_route(*this, to, peer_limits{}, [&](auto& leaf) { return leaf.limits(to); });
+  }
+
+  template <class Writer>
+  post_result send(peer to, envelope head, std::size_t size, Writer&& write) {
+    if (routes_[to.index] == route::shm) [[likely]]
+      return shm_->send(to, head, size, write);
+    return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.send(to, head, size, write); });
+  }
+  post_result put(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
+    return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.put(to, local, key, offset, op); });
+  }
+  post_result get(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
+    return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.get(to, local, key, offset, op); });
+  }
+  /// Registers memory for the fabric that leads to the peer.
+  region register_memory(peer to, buffer local) {
+    return on_route(*this, to, region{},
+                    [&](auto& leaf) { return region{leaf.register_memory(local), routes_[to.index]}; });
+  }
+
+  // bulk_method::together: only shared memory has it.
+  post_result offer(peer to, buffer local, remote_key& ticket, operation& op) {
+    return shm_ ? shm_->offer(to, local, ticket, op) : post_result::down;
+  }
+  post_result accept(peer from, buffer local, remote_key& ticket, operation& op) {
+    return shm_ ? shm_->accept(from, local, ticket, op) : post_result::down;
+  }
+  void withdraw(peer to, remote_key& ticket) {
+    if (shm_) shm_->withdraw(to, ticket);
+  }
+
+  template <class Sink>
+  std::size_t poll(base::nanoseconds now, Sink& sink) {
+    std::size_t events = shm_ ? shm_->poll(now, sink) : 0;
+    events += self_.poll(now, sink);
+    if (sim_) [[unlikely]]
+      events += sim_->poll(now, sink);
+    return events;
+  }
+  template <class Sink>
+  std::size_t poll_from(peer from, base::nanoseconds now, Sink& sink) {
+    if (routes_[from.index] == route::shm) [[likely]]
+      return shm_->poll_from(from, now, sink);
+    return on_route(*this, from, std::size_t{0}, [&](auto& leaf) { return leaf.poll_from(from, now, sink); });
+  }
+
+  bool arm() { return self_.arm() & (shm_ ? shm_->arm() : true) & (sim_ ? sim_->arm() : true); }
+  void disarm() {
+    self_.disarm();
+    if (shm_) shm_->disarm();
+    if (sim_) sim_->disarm();
+  }
+
+  /// Memory that all ranks of the node map, for the world communicator's collectives; empty without shared memory.
+  std::span<std::byte> world_block() const { return shm_ ? shm_->world_block() : std::span<std::byte>{}; }
+
+ private:
+  template <class Self, class Result, class Visit>
+  static Result on_route(Self& self, peer to, Result otherwise, Visit&& visit) {
+    switch (self.routes_[to.index]) {
+      case route::shm: return visit(*self.shm_);
+      case route::self: return visit(self.self_);
+      case route::sim: return visit(*self.sim_);
+      case route::none: break;
+    }
+    return otherwise;
+  }
+  bool allows(std::string_view name) const;
+
+  peer me_;
+  std::string allowed_;
+  std::vector<route> routes_;
+  self::self_fabric self_;
+  std::unique_ptr<shm::shm_fabric> shm_;
+  std::unique_ptr<sim::sim_fabric> sim_;
+};
+
+}  // namespace verbena::transport
