@@ -1,0 +1,64 @@
+// After warm-up the message path allocates nothing. A program of its own, since it replaces operator new.
+#include "tests/unit/thread_job.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<std::uint64_t> allocations{0};
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+using namespace verbena;
+
+namespace {
+
+/// One round of everything on the message path: eager, pieces, rendezvous, unexpected, requests.
+void round(context& self, std::vector<std::uint8_t>& out, std::vector<std::uint8_t>& in) {
+  communicator world = self.world();
+  const rank other{1 - self.rank().value};
+  for (std::size_t size : {std::size_t{0}, std::size_t{8}, std::size_t{1000}, std::size_t{20'000}, out.size()}) {
+    std::array<request, 4> requests;
+    for (std::size_t i = 0; i < 2; ++i) requests[i] = world.isend(out.data(), size, other, tag{3});
+    for (std::size_t i = 2; i < 4; ++i) requests[i] = world.irecv(in.data(), size, other, tag{3});
+    for (request& r : requests) r.wait();
+    if (self.rank().value == 0) {
+      world.send(out.data(), size, other, tag{4});
+      world.recv(in.data(), size, other, tag{4});
+    } else {
+      world.recv(in.data(), size, other, tag{4});
+      world.send(out.data(), size, other, tag{4});
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("after warm-up the message path allocates nothing", "[allocation][threads]") {
+  const auto said = tests::run_ranks(2, {}, [](context& self) -> std::string {
+    std::vector<std::uint8_t> out(300'000, 5), in(300'000);
+    for (int i = 0; i < 200; ++i) round(self, out, in);
+    counting = true;  // both ranks set it; each is past its own warm-up, and the other within a message of it
+    for (int i = 0; i < 200; ++i) round(self, out, in);
+    counting = false;
+    return {};
+  });
+  CHECK(tests::complaint(said) == "");
+  CHECK(allocations == 0);
+  counting = true;
+  ::operator delete(::operator new(8));  // called by name: a new-expression may be optimised away
+  counting = false;
+  CHECK(allocations == 1);  // the guard itself can fail
+}
