@@ -42,7 +42,7 @@ communicator_state::communicator_state(runtime::collective_port& with)
       node(view_of(with)),
       here(surroundings_of(with, node)),
       instructions(best_instruction_set()),
-      wait(with, node) {
+      wait(with, node, here.size > here.cores) {
   // Forced algorithms that do not exist here are refused at the call, so that only those who call them hear
   // of it.
   if (size > 1 && node.valid()) {

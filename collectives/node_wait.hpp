@@ -19,12 +19,14 @@ namespace verbena::collectives {
 
 class node_wait {
  public:
-  node_wait(runtime::collective_port& port, node_view node) noexcept : port_(port), node_(node) {}
+  /// `crowded`: there are more members than cores, so whoever is waited for may need this one.
+  node_wait(runtime::collective_port& port, node_view node, bool crowded) noexcept
+      : port_(port), node_(node), quick_looks_(crowded ? 8 : 400) {}
 
   /// Until ready(). False: a member is dead and it is not ready.
   template <class Ready>
   bool until(Ready&& ready) noexcept {
-    for (int i = 0; i < quick_looks; ++i)
+    for (int i = 0; i < quick_looks_; ++i)
       if (ready()) [[likely]]
         return true;
     return slowly(call<std::remove_reference_t<Ready>>, &ready, false);
@@ -49,8 +51,6 @@ class node_wait {
   void release(std::uint32_t number) noexcept;
 
  private:
-  /// Less than two microseconds: a line comes in 0.05 to 0.4.
-  static constexpr int quick_looks = 400;
   using look = bool (*)(void*) noexcept;
   template <class Ready>
   static bool call(void* ready) noexcept {
@@ -63,6 +63,7 @@ class node_wait {
 
   runtime::collective_port& port_;
   node_view node_;
+  const int quick_looks_;  ///< 400 take less than two microseconds; a line comes in 0.05 to 0.4
   base::nanoseconds last_wait_ = 0;
 };
 
