@@ -11,8 +11,9 @@ namespace verbena::collectives {
 namespace {
 
 constexpr base::nanoseconds longest_yield = base::millisecond;
-constexpr base::nanoseconds first_sleep = base::millisecond;
-constexpr base::nanoseconds next_sleeps = 200 * base::millisecond;  ///< then a look at who has died
+/// On the release word; a longer wait goes on at the doorbell, where this rank counts as asleep, and news of
+/// a death comes too.
+constexpr base::nanoseconds shared_sleep = 2 * base::millisecond;
 
 }  // namespace
 
@@ -41,23 +42,19 @@ bool node_wait::slowly(look ready, void* argument, bool gathering) noexcept {
 
 bool node_wait::asleep(look ready, void* argument, bool gathering) noexcept {
   block_head& head = node_.head();
-  for (base::nanoseconds at_most = first_sleep;; at_most = next_sleeps) {
-    if (ready(argument)) return true;
-    if (port_.failed_member()) return false;
-    if (!gathering || !port_.nothing_pending()) {
-      head.bell_sleepers.fetch_add(1, std::memory_order_seq_cst);  // before the looks in wait_until
-      const bool well = port_.wait_until(ready, argument);
-      head.bell_sleepers.fetch_sub(1, std::memory_order_relaxed);
-      return well || ready(argument);
-    }
+  if (gathering && port_.nothing_pending()) {
     // Announce, then look, against release(): store, then look for sleepers. Both sequentially consistent, so
     // one sees the other; the kernel compares the word once more.
     head.futex_sleepers.fetch_add(1, std::memory_order_seq_cst);
     const std::uint32_t seen = head.release.load(std::memory_order_seq_cst);
-    if (!ready(argument)) base::futex_wait(head.release, seen, at_most);
+    if (!ready(argument)) base::futex_wait(head.release, seen, shared_sleep);
     head.futex_sleepers.fetch_sub(1, std::memory_order_relaxed);
-    port_.progress();
+    if (ready(argument)) return true;
   }
+  head.bell_sleepers.fetch_add(1, std::memory_order_seq_cst);  // before the looks in wait_until
+  const bool well = port_.wait_until(ready, argument);
+  head.bell_sleepers.fetch_sub(1, std::memory_order_relaxed);
+  return well || ready(argument);
 }
 
 void node_wait::release(std::uint32_t number) noexcept {

@@ -1,11 +1,11 @@
 // How a member waits for a word of the node block, and wakes those who do. First it only looks; then it looks
-// and makes progress while a core is free for that; then it yields; then it sleeps, on its doorbell, or
-// (waiting for a gathering, if nobody needs its help) on the release word, which wakes all sleepers with one
-// system call.
+// and makes progress while a core is free for that; then it yields; then it sleeps: for a short while on the
+// release word (waiting for a gathering, if nobody needs its help), which wakes all sleepers with one system
+// call; then on its doorbell.
 //
-// No wake is lost for long: a sleeper announces itself (bell_sleepers, futex_sleepers), looks again, and
-// sleeps at most a millisecond the first time; a waker stores its news before it looks for sleepers. Whoever
-// stores later than that look comes a millisecond after the announcement and sees it.
+// No wake is lost for long: a sleeper announces itself (bell_sleepers), looks again, and sleeps at most a
+// millisecond the first time (runtime/waiter.hpp); a waker stores its news before it looks for sleepers. News
+// stored after the sleeper's second look comes a millisecond after the announcement, so the waker sees that.
 #pragma once
 
 #include "base/fences.hpp"
