@@ -12,26 +12,68 @@ using runtime::communicator_state;
 using runtime::context_state;
 using runtime::operation;
 
-void check_label(const char* call, tag label, bool wildcard) {
-  if (label.value < 0 && !(wildcard && label == any_tag))
-    throw error(errc::invalid_argument, fmt::format("{}: tag {} is not in 0..2147483647", call, label.value));
+// The checks are inlined into every call, their sentences are not.
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_label(const char* call, tag label) {
+  throw error(errc::invalid_argument, fmt::format("{}: tag {} is not in 0..2147483647", call, label.value));
 }
 
-void check_rank(const char* call, const communicator_state& on, rank r, bool wildcard) {
-  if (!on.holds(r) && !(wildcard && r == any_source))
-    throw error(errc::invalid_argument,
-                fmt::format("{}: rank {} is not in this communicator (0..{})", call, r.value, on.size() - 1));
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_rank(const char* call, const communicator_state& on, rank r) {
+  throw error(errc::invalid_argument,
+              fmt::format("{}: rank {} is not in this communicator (0..{})", call, r.value, on.size() - 1));
 }
 
-void check_buffer(const char* call, const void* data, std::size_t bytes) {
-  if (data == nullptr && bytes != 0)
-    throw error(errc::invalid_argument, fmt::format("{}: the buffer is a null pointer, the size {} B", call, bytes));
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_buffer(const char* call, std::size_t bytes) {
+  throw error(errc::invalid_argument, fmt::format("{}: the buffer is a null pointer, the size {} B", call, bytes));
+}
+
+inline void check_send(const char* call, const communicator_state& on, const void* data, std::size_t bytes, rank to,
+                       tag label) {
+  if (!on.holds(to)) [[unlikely]]
+    refuse_rank(call, on, to);
+  if (label.value < 0) [[unlikely]]
+    refuse_label(call, label);
+  if (data == nullptr && bytes != 0) [[unlikely]]
+    refuse_buffer(call, bytes);
+}
+
+inline void check_receive(const char* call, const communicator_state& on, const void* data, std::size_t bytes, rank from,
+                          tag label) {
+  if (!on.holds(from) && from != any_source) [[unlikely]]
+    refuse_rank(call, on, from);
+  if (label.value < 0 && label != any_tag) [[unlikely]]
+    refuse_label(call, label);
+  if (data == nullptr && bytes != 0) [[unlikely]]
+    refuse_buffer(call, bytes);
 }
 
 void start_receive(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from, tag label) {
   const bool anybody = from == any_source;
   const runtime::peer source = anybody ? runtime::peer{} : on.peer_of(from);
   on.host().engine().receive(op, anybody ? nullptr : &source, {on.context(), from, label}, data, bytes);
+}
+
+/// What did not fit one packet, or found no room.
+[[gnu::noinline]] void send_patiently(const communicator_state& on, const void* data, std::size_t bytes, rank to,
+                                      tag label) {
+  operation op;
+  on.host().engine().send(op, on.way_to(to), data, bytes, label);
+  on.host().wait(op);
+  if (op.result.error != errc::success) runtime::throw_send_error(on, op.result.error, to, label, bytes);
+}
+
+[[gnu::noinline]] status finish_receive(const communicator_state& on, operation& op, rank from, tag label,
+                                        std::size_t bytes) {
+  on.host().wait(op);
+  const status got = runtime::to_status(op.result);
+  if (got.error != errc::success) runtime::throw_receive_error(on, op.result, from, label, bytes);
+  return got;
+}
+
+[[gnu::noinline]] status receive_patiently(communicator_state& on, void* data, std::size_t bytes, rank from,
+                                           tag label) {
+  operation op;
+  start_receive(on, op, data, bytes, from, label);
+  return finish_receive(on, op, from, label, bytes);
 }
 
 }  // namespace
@@ -41,38 +83,33 @@ int communicator::size() const noexcept { return state_->size(); }
 runtime::collective_port& communicator::port() const noexcept { return *state_; }
 
 void communicator::send(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
-  check_rank("send", *state_, to, false);
-  check_label("send", label, false);
-  check_buffer("send", data, bytes);
-  context_state& host = state_->host();
-  if (host.engine().send_at_once(state_->way_to(to), data, bytes, label)) return;
-  operation op;
-  host.engine().send(op, state_->way_to(to), data, bytes, label);
-  host.wait(op);
-  if (op.result.error != errc::success) runtime::throw_send_error(*state_, op.result.error, to, label, bytes);
+  check_send("send", *state_, data, bytes, to, label);
+  if (!state_->host().engine().send_at_once(state_->way_to(to), data, bytes, label)) [[unlikely]]
+    send_patiently(*state_, data, bytes, to, label);
 }
 
 status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag label) const {
-  check_rank("recv", *state_, from, true);
-  check_label("recv", label, true);
-  check_buffer("recv", data, bytes);
+  check_receive("recv", *state_, data, bytes, from, label);
   context_state& host = state_->host();
-  operation op;
-  if (from != any_source && host.engine().express_allowed() && !host.engine().peer_down(state_->peer_of(from))) {
-    host.receive_express(*state_, op, data, bytes, from, label);
-  } else {
-    start_receive(*state_, op, data, bytes, from, label);
-  }
-  host.wait(op);
-  const status got = runtime::to_status(op.result);
-  if (got.error != errc::success) runtime::throw_receive_error(*state_, op.result, from, label, bytes);
-  return got;
+  if (from == any_source || !host.engine().express_allowed()) [[unlikely]]
+    return receive_patiently(*state_, data, bytes, from, label);
+  const bool any = label == any_tag;
+  runtime::engine::express_receive wanted(
+      runtime::wire::pack(runtime::wire::kind::eager, state_->context(), from.value, any ? 0 : label.value),
+      any ? 0xffffffffULL : ~0ULL, state_->peer_of(from), data, bytes, {state_->context(), from, label});
+  if (!host.receive_express(wanted)) [[unlikely]]
+    return finish_receive(*state_, wanted.op, from, label, bytes);
+  const tag came{static_cast<std::int32_t>(wanted.head.second >> 32)};
+  if (wanted.total > bytes) [[unlikely]]
+    runtime::throw_receive_error(*state_,
+                                 {.source = from, .label = came, .bytes = bytes, .sent_bytes = wanted.total,
+                                  .error = errc::truncated},
+                                 from, label, bytes);
+  return {.source = from, .label = came, .bytes = wanted.total};
 }
 
 request communicator::isend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
-  check_rank("isend", *state_, to, false);
-  check_label("isend", label, false);
-  check_buffer("isend", data, bytes);
+  check_send("isend", *state_, data, bytes, to, label);
   context_state& host = state_->host();
   if (host.engine().send_at_once(state_->way_to(to), data, bytes, label))
     return runtime::request_access::completed({.source = rank(), .label = label, .bytes = bytes});
@@ -87,9 +124,7 @@ request communicator::isend(const void* data, std::size_t bytes, verbena::rank t
 }
 
 request communicator::irecv(void* data, std::size_t bytes, verbena::rank from, tag label) const {
-  check_rank("irecv", *state_, from, true);
-  check_label("irecv", label, true);
-  check_buffer("irecv", data, bytes);
+  check_receive("irecv", *state_, data, bytes, from, label);
   runtime::pooled_operation& p = state_->host().take_operation();
   p.is_receive = true;
   p.size = bytes;

@@ -6,7 +6,7 @@ namespace verbena::runtime {
 
 communicator_state::communicator_state(context_state& host, std::uint32_t context, std::vector<std::uint32_t> members,
                                        rank self_rank)
-    : host_(host), context_(context), self_(self_rank), members_(std::move(members)) {}
+    : host_(host), context_(context), self_(self_rank), size_(static_cast<std::uint32_t>(members.size())), members_(std::move(members)) {}
 
 const base::settings& communicator_state::settings() const noexcept { return host_.settings(); }
 

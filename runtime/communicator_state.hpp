@@ -22,12 +22,12 @@ class communicator_state final : public collective_port {
   context_state& host() const noexcept { return host_; }
   std::uint32_t context() const noexcept { return context_; }
   peer peer_of(rank r) const noexcept { return peer{members_[static_cast<std::size_t>(r.value)]}; }
-  bool holds(rank r) const noexcept { return r.value >= 0 && r.value < size(); }
+  bool holds(rank r) const noexcept { return static_cast<std::uint32_t>(r.value) < size_; }
   envelope_route way_to(rank to) const noexcept { return {peer_of(to), context_, self_.value}; }
 
   // collective_port
   rank self() const noexcept override { return self_; }
-  int size() const noexcept override { return static_cast<int>(members_.size()); }
+  int size() const noexcept override { return static_cast<int>(size_); }
   const base::settings& settings() const noexcept override;
   std::optional<node_block> block() const noexcept override { return block_; }
   void send(operation& op, const void* data, std::size_t bytes, rank to, tag label) noexcept override;
@@ -48,6 +48,7 @@ class communicator_state final : public collective_port {
   context_state& host_;
   std::uint32_t context_;
   rank self_;
+  std::uint32_t size_;
   std::vector<std::uint32_t> members_;
   std::optional<node_block> block_;
   std::unique_ptr<extension> slot_;

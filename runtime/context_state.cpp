@@ -113,30 +113,15 @@ context_state::~context_state() {
   if (boot_) boot_->leave();
 }
 
-void context_state::receive_express(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from,
-                                    tag label) {
-  constexpr int looks_when_free = 256;      // about a microsecond: a peer that answers at once
-  constexpr unsigned turns_for_others = 32;  // every so often all channels get a look
-  if (++express_ % turns_for_others == 0) {
-    progress();
-    if (!engine_->express_allowed()) {
-      const peer source = on.peer_of(from);
-      return engine_->receive(op, &source, {on.context(), from, label}, data, bytes);
-    }
+bool context_state::finish_express(engine::express_receive& wanted, int looks) {
+  if (wanted.posted) return false;
+  progress();  // may bring anything, so what is older now must not be overtaken
+  if (engine_->express_allowed()) {
+    if (engine_->look_express(wanted, waiter_->spin_budget() > 0 ? looks : 1)) return true;
+    if (wanted.posted) return false;
   }
-  const wire::header expected{.what = wire::kind::eager, .flags = 0, .lane = 0, .reserved = 0,
-                              .context = {on.context()}, .source = from.value,
-                              .label = label == any_tag ? 0 : label.value};
-  const transport::envelope e = wire::encode(expected);
-  engine::express_receive wanted{.first = e.first,
-                                 .second = e.second,
-                                 .second_mask = label == any_tag ? 0xffffffffULL : ~0ULL,
-                                 .from = on.peer_of(from),
-                                 .want = {on.context(), from, label},
-                                 .data = static_cast<std::byte*>(data),
-                                 .size = bytes,
-                                 .op = &op};
-  engine_->receive_express(wanted, waiter_->spin_budget() > 0 ? looks_when_free : 1);
+  engine_->settle_express(wanted);
+  return false;
 }
 
 void context_state::wake(peer member) noexcept {

@@ -60,9 +60,9 @@ class context_state {
       wait_for([&] { return op.done(); });
   }
 
-  /// Starts a blocking receive on the shortest way: looks at the one channel it can come from, and posts it in the
-  /// matcher only if its message is not the next there.
-  void receive_express(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from, tag label);
+  /// A blocking receive on the shortest way (engine::express_receive). True: done. False: it is posted, or over, as the
+  /// ordinary receive `wanted.op`.
+  bool receive_express(engine::express_receive& wanted);
 
   void wake(peer member) noexcept;
   base::nanoseconds spin_budget() const noexcept { return waiter_->spin_budget(); }
@@ -74,6 +74,7 @@ class context_state {
   std::string obituary(peer who) const;
 
  private:
+  bool finish_express(engine::express_receive& wanted, int looks);
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
   void open_segment();
   void print_ways();
@@ -108,6 +109,14 @@ void context_state::wait_for(Look&& look) {
         return engine_->retrying() ? waiter::first_sleep : base::never;
       },
       [&] { fabric_->disarm(); });
+}
+
+[[gnu::always_inline]] inline bool context_state::receive_express(engine::express_receive& wanted) {
+  constexpr int looks_when_free = 256;       // about a microsecond: a peer that answers at once
+  constexpr unsigned turns_for_others = 32;  // every so often all channels get a look
+  if (++express_ % turns_for_others != 0 && engine_->look_express(wanted, 1)) [[likely]]
+    return true;
+  return finish_express(wanted, looks_when_free);
 }
 
 inline bool context_state::progress() noexcept {

@@ -35,20 +35,7 @@ void engine::answer() {
   if (waiting_ != 0) flush();
 }
 
-void engine::on_packet(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
-  if (express_ != nullptr) {
-    express_receive& wanted = *express_;
-    if (head.first == wanted.first && (head.second & wanted.second_mask) == wanted.second && from == wanted.from)
-        [[likely]] {
-      express_ = nullptr;
-      base::copy_bytes(wanted.data, payload.data(), payload.size() <= wanted.size ? payload.size() : wanted.size);
-      complete_receive(*wanted.op, wire::decode(head), wanted.data, wanted.size, payload.size(), errc::success);
-      return;
-    }
-    // Something else came first: the receive takes its place in the matcher before that something is looked at.
-    express_ = nullptr;
-    post(*wanted.op, &meet(wanted.from), wanted.want, wanted.data, wanted.size);
-  }
+void engine::dispatch(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
   engine_peer& source = meet(from);
   const wire::header h = wire::decode(head);
   switch (h.what) {
@@ -76,7 +63,9 @@ void engine::on_peer_down(peer from, errc why) noexcept {
   if (express_ != nullptr && express_->from == from) {
     express_receive& wanted = *express_;
     express_ = nullptr;
-    wanted.op->complete(why);
+    wanted.posted = true;
+    (new (&wanted.op) operation)->start();
+    wanted.op.complete(why);
   }
   gone.open_receive = nullptr;
   // What waited, was matched or was posted for this peer alone ends here; so does a receive from anybody, which would

@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace verbena::runtime {
 
@@ -76,20 +77,38 @@ class engine {
   /// Takes a receive back if it is not matched yet: completes it with errc::cancelled and returns true.
   bool cancel(operation& op);
 
-  /// A receive whose message may be the next to arrive: not posted unless something else arrives first.
+  /// A blocking receive from one peer whose message may be the next to arrive there: not posted unless something else
+  /// arrives first. Lives on the caller's stack.
   struct express_receive {
-    std::uint64_t first = 0, second = 0;  ///< the header expected
-    std::uint64_t second_mask = 0;        ///< without the tag for any_tag
+    transport::envelope head;       ///< expected; after success: as it came
+    std::uint64_t second_mask = 0;  ///< of head.second: without the tag for any_tag
     peer from;
-    match_key want;
     std::byte* data = nullptr;
     std::size_t size = 0;
-    operation* op = nullptr;
+    std::size_t total = 0;  ///< of the message, after success
+    bool done = false;
+    bool posted = false;  ///< an ordinary receive stands in its place; `op` exists and is pending or over
+    match_key want;
+    union {
+      operation op;  // made by `settle_express` only: making one costs as much as the rest of a receive
+    };
+
+    express_receive(transport::envelope expected, std::uint64_t mask, peer who, void* room, std::size_t bytes,
+                    const match_key& key) noexcept
+        : head(expected), second_mask(mask), from(who), data(static_cast<std::byte*>(room)), size(bytes), want(key) {}
+    express_receive(const express_receive&) = delete;
+    express_receive& operator=(const express_receive&) = delete;
+    ~express_receive() { static_assert(std::is_trivially_destructible_v<operation>); }
   };
-  /// Looks at the peer's channel some times; true if the receive is over. False: it has been posted as an ordinary one.
-  bool receive_express(express_receive& wanted, int looks);
   /// True if an express receive may be tried: nothing older could take its message.
-  bool express_allowed() const noexcept { return !matcher_.has_posted() && !matcher_.has_unexpected(); }
+  bool express_allowed() const noexcept {
+    return !matcher_.has_posted() && !matcher_.has_unexpected() && !any_down_;
+  }
+  /// Looks at the peer's channel, as often as given. True: done. False: `posted` says whether an ordinary receive took
+  /// its place; if not, another look or `settle_express` is due.
+  bool look_express(express_receive& wanted, int looks);
+  /// Posts the ordinary receive in place of an express one that found nothing.
+  void settle_express(express_receive& wanted);
 
   /// One tick: polls, answers, retries, advances tasks. True if something moved.
   bool progress(base::nanoseconds now);
@@ -122,6 +141,9 @@ class engine {
   post_result send_control(message& m, wire::kind what);
   void flush();
   void finish(message& m, errc error) noexcept;
+
+  void dispatch(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept;
+  void count_receive(std::byte* data, std::size_t got) noexcept;
 
   // receiving (receive.cpp)
   void on_eager(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
@@ -180,25 +202,57 @@ inline engine_peer& engine::meet(peer p) {
   return known;
 }
 
-inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes, tag label) {
+[[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes, tag label) {
   engine_peer& to = meet(way.to);
   if (bytes > to.single_eager || waiting_ != 0 || to.down) [[unlikely]]
     return false;
-  const wire::header head{.what = wire::kind::eager,
-                          .flags = 0,
-                          .lane = 0,
-                          .reserved = 0,
-                          .context = {way.context},
-                          .source = way.self,
-                          .label = label.value};
   const auto* from = static_cast<const std::byte*>(data);
-  if (fabric_.send(way.to, wire::encode(head), bytes, [&](std::byte* at) { base::copy_bytes(at, from, bytes); }) !=
-      post_result::done) [[unlikely]]
+  if (fabric_.send(way.to, wire::pack(wire::kind::eager, way.context, way.self, label.value), bytes,
+                   [&](std::byte* at) { base::copy_bytes(at, from, bytes); }) != post_result::done) [[unlikely]]
     return false;
   ++counts_.messages_sent;
   ++counts_.eager_sent;
   counts_.bytes_sent += bytes;
   return true;
+}
+
+[[gnu::always_inline]] inline bool engine::look_express(express_receive& wanted, int looks) {
+  express_ = &wanted;
+  polling_ = true;
+  do {
+    fabric_.poll_from(wanted.from, now_, *this);
+  } while (express_ != nullptr && --looks > 0);
+  polling_ = false;
+  express_ = nullptr;
+  return wanted.done;
+}
+
+inline void engine::count_receive([[maybe_unused]] std::byte* data, std::size_t got) noexcept {
+  ++counts_.messages_received;
+  counts_.bytes_received += got;
+#ifdef VERBENA_TEST_HOOKS
+  if (flip_bytes_ && got != 0 && counts_.messages_received % 7 == 6) data[got / 2] ^= std::byte{1};
+#endif
+}
+
+inline void engine::on_packet(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
+  if (express_ != nullptr) {
+    express_receive& wanted = *express_;
+    express_ = nullptr;
+    if (head.first == wanted.head.first && (head.second & wanted.second_mask) == wanted.head.second &&
+        from == wanted.from) [[likely]] {
+      const std::size_t got = payload.size() <= wanted.size ? payload.size() : wanted.size;
+      base::copy_bytes(wanted.data, payload.data(), got);
+      count_receive(wanted.data, got);
+      wanted.head.second = head.second;
+      wanted.total = payload.size();
+      wanted.done = true;
+      return;
+    }
+    // Something else came first: the receive takes its place in the matcher before that something is looked at.
+    settle_express(wanted);
+  }
+  dispatch(from, head, payload);
 }
 
 }  // namespace verbena::runtime

@@ -70,6 +70,15 @@ constexpr header decode(transport::envelope e) noexcept {
   return std::bit_cast<header>(e);
 }
 
+/// The same as encode() of a header without flags on lane 0, in registers from the start: the message path.
+constexpr transport::envelope pack(kind what, std::uint32_t context, std::int32_t source, std::int32_t label) noexcept {
+  return {static_cast<std::uint64_t>(what) | std::uint64_t{context} << 32,
+          std::uint64_t{static_cast<std::uint32_t>(source)} | std::uint64_t{static_cast<std::uint32_t>(label)} << 32};
+}
+static_assert(pack(kind::rts, 0x80000001, 5, -1) ==
+              encode({.what = kind::rts, .flags = 0, .lane = 0, .reserved = 0, .context = {0x80000001}, .source = 5,
+                      .label = -1}));
+
 /// Slot and generation of a pending operation at the side that made it.
 struct handle {
   std::uint32_t slot = 0;

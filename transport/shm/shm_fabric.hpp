@@ -241,7 +241,7 @@ inline std::size_t shm_fabric::poll_from(peer from, base::nanoseconds now, Sink&
   if (p == nullptr) [[unlikely]]
     p = meet(from);
   if (p == nullptr) return 0;
-  if (p->in.ready()) return drain(*p, sink, packets_per_look);
+  if (p->in.ready()) return drain(*p, sink, 1);  // who waits for one message wants no other first
   if (!p->hot) [[unlikely]]
     if (find_ring(*p)) warm(*p, now);  // somebody waits for this very peer
   return 0;
