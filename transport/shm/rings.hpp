@@ -69,10 +69,10 @@ struct ring_sender {
     return data_at + padded > data_bytes ? data_bytes - data_at + padded : padded;
   }
 
-  /// Where a payload of `size` goes; null: no room, or never in this ring.
+  /// Where a payload of `size` goes; null: no room.
   std::byte* take_data(std::uint32_t size) noexcept {
     const std::uint32_t cost = data_cost(size);
-    if (cost > data_room || size > data_bytes / 8 * 3) [[unlikely]]
+    if (cost > data_room) [[unlikely]]
       return nullptr;
     data_room -= cost;
     const std::uint32_t padded = (size + 63U) & ~63U;
