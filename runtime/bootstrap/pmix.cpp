@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -62,11 +63,8 @@ struct answer {
   }
 
   using handle = std::shared_ptr<answer>;
-  static void* for_callback(const handle& self) { return new handle{self}; }
-  static handle from_callback(void* cookie) {
-    const std::unique_ptr<handle> owned{static_cast<handle*>(cookie)};
-    return *owned;
-  }
+  static void* for_callback(const handle& self);
+  static handle from_callback(void* cookie);
   void set(pmix_status_t result) {
     const std::lock_guard lock{mutex};
     status = result;
@@ -83,6 +81,29 @@ struct answer {
     return arrived.wait_for(lock, std::chrono::nanoseconds{timeout}, [this] { return there; });
   }
 };
+
+/// The answers that libpmix still owes. Never destroyed: one may come while the process is already ending.
+struct owed_answers {
+  std::mutex mutex;
+  std::map<const void*, answer::handle> handles;
+  static owed_answers& all() {
+    static owed_answers* const one = new owed_answers;
+    return *one;
+  }
+};
+
+void* answer::for_callback(const handle& self) {
+  owed_answers& owed = owed_answers::all();
+  const std::lock_guard lock{owed.mutex};
+  owed.handles.emplace(self.get(), self);
+  return self.get();
+}
+
+answer::handle answer::from_callback(void* cookie) {
+  owed_answers& owed = owed_answers::all();
+  const std::lock_guard lock{owed.mutex};
+  return std::move(owed.handles.extract(cookie).mapped());
+}
 
 void on_fence(pmix_status_t status, void* cookie) {
   answer::from_callback(cookie)->set(status);
@@ -231,7 +252,8 @@ void pmix_bootstrap::fence(base::nanoseconds timeout) {
   const auto result = std::make_shared<answer>();
   const bool yes = true;
   result->wish(0, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-  // The server gets a later limit than ours: it would answer the ranks one by one, we can say what was waited for.
+  // The server gets a later limit than ours: it would answer the ranks one by one, we can say what was waited
+  // for.
   const int limit = pmix_seconds(timeout) + (timeout == base::never ? 0 : 5);
   result->wish(1, PMIX_TIMEOUT, &limit, PMIX_INT);
   void* cookie = answer::for_callback(result);

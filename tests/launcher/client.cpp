@@ -7,13 +7,17 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <verbena/context.hpp>
 #include <verbena/error.hpp>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 using namespace verbena;
 
@@ -87,6 +91,41 @@ void wait_for_death(runtime::bootstrap& boot) {
   }
 }
 
+/// A program as users write it: the public face only.
+int use_context(const std::string& what) {
+  verbena::context job;
+  const auto world = job.world();
+  const int self = world.rank().value, size = world.size();
+  if (what == "context-ring") {
+    std::vector<std::uint64_t> numbers(5000, static_cast<std::uint64_t>(self));
+    std::uint64_t sum = static_cast<std::uint64_t>(self);
+    for (int step = 1; step < size; ++step) {
+      const auto right = verbena::rank{(self + 1) % size}, left = verbena::rank{(self + size - 1) % size};
+      auto arriving = numbers;
+      auto request = world.irecv(arriving, left);
+      world.send(numbers, right);
+      request.wait();
+      numbers = arriving;
+      sum += numbers.back();
+    }
+    fmt::print("rank {} sums {}\n", self, sum);
+    return 0;
+  }
+  if (what == "context-abort") {
+    if (self == 1) job.abort(6, "no more numbers");
+    char nothing = 0;
+    world.recv(nothing, verbena::rank{1});
+  }
+  if (what == "context-throw" && self == 1) throw std::runtime_error("something of the program's own");
+  if (what == "context-late") ::sleep(self == 0 ? 1 : 0);
+  if (what == "context-exit" && self == 1) std::exit(0);  // runs no destructor of ours
+  if (what == "context-wait" || what == "context-exit" || what == "context-throw") {
+    char nothing = 0;
+    world.recv(nothing, verbena::rank{1});
+  }
+  return 0;
+}
+
 int act(const std::string& what, runtime::bootstrap& boot, int argument) {
   const auto& job = boot.job();
   if (what == "info") {
@@ -140,6 +179,7 @@ int act(const std::string& what, runtime::bootstrap& boot, int argument) {
 int main(int argc, char** argv) {
   if (argc < 2) return 64;
   try {
+    if (std::string_view{argv[1]}.starts_with("context-")) return use_context(argv[1]);
     const auto boot = runtime::make_pmix_bootstrap(base::read_settings());
     return act(argv[1], *boot, argc > 2 ? std::atoi(argv[2]) : 0);
   } catch (const std::exception& refused) {
