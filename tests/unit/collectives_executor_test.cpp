@@ -47,8 +47,15 @@ struct vectors {
     std::vector<Type> result(count);
     for (std::size_t i = 0; i < count; ++i) {
       result[i] = in[0][offset + i];
-      for (std::size_t r = 1; r < in.size(); ++r)
-        result[i] = static_cast<Type>(result[i] + in[r][offset + i]);
+      for (std::size_t r = 1; r < in.size(); ++r) {
+        const Type next = in[r][offset + i];
+        if constexpr (std::is_integral_v<Type>) {
+          result[i] =
+              static_cast<Type>(static_cast<std::uint64_t>(result[i]) + static_cast<std::uint64_t>(next));
+        } else {
+          result[i] += next;
+        }
+      }
     }
     return result;
   }
