@@ -117,7 +117,12 @@ class routed_fabric {
     return on_route(*this, from, std::size_t{0}, [&](auto& leaf) { return leaf.poll_from(from, now, sink); });
   }
 
-  bool arm() { return self_.arm() & (shm_ ? shm_->arm() : true) & (sim_ ? sim_->arm() : true); }
+  bool arm() {
+    bool quiet = self_.arm();  // each is armed, whatever the others say
+    if (shm_) quiet = shm_->arm() && quiet;
+    if (sim_) quiet = sim_->arm() && quiet;
+    return quiet;
+  }
   void disarm() {
     self_.disarm();
     if (shm_) shm_->disarm();

@@ -10,6 +10,10 @@
 
 namespace verbena::runtime {
 
+/// No eager message is larger, whatever the setting says: a receiver sets memory aside for an eager message on its
+/// sender's word, and refuses a word that no honest sender gives.
+inline constexpr std::size_t largest_eager = 16U << 20;
+
 enum class protocol : std::uint8_t { eager_single, eager_pieces, rendezvous };
 
 struct protocol_limits {
@@ -24,7 +28,8 @@ constexpr protocol choose(const protocol_limits& limits, std::size_t bytes) noex
 
 /// The limits in force: the fabric's, unless `eager_override` (bytes, 0: none) says otherwise.
 constexpr protocol_limits limits_in_force(const transport::peer_limits& fabric, std::size_t eager_override) noexcept {
-  return {fabric.packet_bytes, eager_override != 0 ? eager_override : fabric.eager_bytes};
+  const std::size_t wanted = eager_override != 0 ? eager_override : fabric.eager_bytes;
+  return {fabric.packet_bytes, wanted < largest_eager ? wanted : largest_eager};
 }
 
 }  // namespace verbena::runtime

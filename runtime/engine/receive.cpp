@@ -72,7 +72,8 @@ void engine::on_eager(engine_peer& from, const wire::header& head, std::span<con
 
 void engine::on_eager_first(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
   const auto body = wire::take<wire::eager_body>(payload);
-  if (!body || payload.size() > body->total || from.open_receive != nullptr || from.open_parcel != nullptr)
+  if (!body || payload.size() > body->total || body->total > largest_eager || from.open_receive != nullptr ||
+      from.open_parcel != nullptr)
     return malformed();
   if (message* m = match(from, head)) {
     m->total = body->total;
