@@ -47,7 +47,7 @@ void payload::free_deleter::operator()(std::byte* p) const noexcept {
   std::free(p);
 }
 
-payload::payload(std::uint64_t capacity) : capacity_(capacity) {
+payload::payload(std::uint64_t capacity) {
   const std::size_t room = (capacity + guard_bytes + page - 1) / page * page;
   bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(page, room)));
   if (!bytes_) throw std::bad_alloc();

@@ -45,7 +45,6 @@ class payload {
   };
   std::optional<std::string> wrong_guard(std::uint64_t size, int receiver) const;
 
-  std::uint64_t capacity_;
   std::unique_ptr<std::byte, free_deleter> bytes_;
 };
 
