@@ -14,5 +14,6 @@ TEST_CASE("docs/settings.md is what rdmarun --settings prints", "[docs]") {
   std::ifstream file(source_root() + "/docs/settings.md");
   std::stringstream text;
   text << file.rdbuf();
+  INFO("docs/settings.md must contain the output of build/launcher/rdmarun --settings");
   CHECK(text.str().find(printed.output) != std::string::npos);
 }
