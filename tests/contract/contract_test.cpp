@@ -1,0 +1,16 @@
+// One typed suite holds every fabric to the contract in transport/fabric.hpp.
+#include "all_sets.hpp"
+#include "suite.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace verbena::contract;
+
+TEMPLATE_LIST_TEST_CASE("a fabric keeps the contract", "[contract]", all_sets) {
+  for (const check& c : all_checks<TestType>()) {
+    INFO(TestType::name << ": " << c.name);
+    const report found = c.run();
+    INFO(found.text());
+    CHECK(found.clean());
+  }
+}
