@@ -9,13 +9,8 @@
 
 namespace verbena::launcher {
 
-job::job(std::uint32_t size, std::string host, std::string program, std::string directory,
-         base::nanoseconds now)
-    : ranks_(size),
-      host_(std::move(host)),
-      program_(std::move(program)),
-      directory_(std::move(directory)),
-      begin_(now) {}
+job::job(std::uint32_t size, std::string host, base::nanoseconds now)
+    : ranks_(size), host_(std::move(host)), begin_(now) {}
 
 std::string job::who(std::uint32_t rank) const {
   return fmt::format("rdmarun: rank {} on {}", rank, host_);
@@ -38,14 +33,14 @@ void job::started(std::uint32_t rank, pid_t pid) {
   ranks_[rank].phase = rank_phase::running;
 }
 
-bool job::start_failed(std::uint32_t rank, start_step step, int error) {
+bool job::start_failed(std::uint32_t rank, start_step step, int error, std::string_view subject) {
   ranks_[rank].phase = rank_phase::ended;
   ranks_[rank].wait_status = W_EXITCODE(error == ENOENT ? status_not_found : status_not_runnable, 0);
   ++ended_;
   switch (step) {
     case start_step::enter_directory:
       return fail(status_not_runnable, fmt::format("{}: cannot enter the directory '{}': {}", who(rank),
-                                                   directory_, std::strerror(error)));
+                                                   subject, std::strerror(error)));
     case start_step::make_process:
       return fail(status_launcher,
                   fmt::format("{}: cannot start a process: {}", who(rank), std::strerror(error)));
@@ -53,7 +48,7 @@ bool job::start_failed(std::uint32_t rank, start_step step, int error) {
       break;
   }
   return fail(error == ENOENT ? status_not_found : status_not_runnable,
-              fmt::format("{}: cannot run '{}': {}", who(rank), program_, std::strerror(error)));
+              fmt::format("{}: cannot run '{}': {}", who(rank), subject, std::strerror(error)));
 }
 
 bool job::joined(std::uint32_t rank, base::nanoseconds now) {

@@ -41,12 +41,12 @@ enum class start_step : std::uint8_t { execute, enter_directory, make_process };
 
 class job {
  public:
-  job(std::uint32_t size, std::string host, std::string program, std::string directory,
-      base::nanoseconds now);
+  job(std::uint32_t size, std::string host, base::nanoseconds now);
 
   // Events, in the order they happened. Those that return bool say whether the rank failed by it.
   void started(std::uint32_t rank, pid_t pid);
-  bool start_failed(std::uint32_t rank, start_step step, int error);
+  /// `subject`: the program that could not be run, or the directory that could not be entered.
+  bool start_failed(std::uint32_t rank, start_step step, int error, std::string_view subject);
   bool joined(std::uint32_t rank, base::nanoseconds now);
   void left(std::uint32_t rank);
   bool aborted(std::uint32_t rank, int code, std::string_view why, base::nanoseconds now);
@@ -70,8 +70,6 @@ class job {
 
   std::vector<rank_entry> ranks_;
   std::string host_;
-  std::string program_;
-  std::string directory_;
   base::nanoseconds begin_;
   std::uint32_t ended_ = 0;
   std::uint32_t joined_now_ = 0;

@@ -54,6 +54,7 @@ void keeper::run() {
   // Readers of rdmarun's output wait for its end, not for ours.
   ::dup2(nothing_.get(), 1);
   ::dup2(nothing_.get(), 2);
+  if (plan_.input_rank < 0) ::dup2(nothing_.get(), 0);
   while (true) {
     pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {children_.get(), POLLIN, 0}};
     ::poll(ready, 2, killing_ && !none_left_ ? 10 : -1);
@@ -112,26 +113,27 @@ void keeper::obey() {
 
 void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd errors) {
   std::vector<std::string> own = {
-      fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.size),
-      fmt::format("VERBENA_LOCAL_RANK={}", rank), fmt::format("VERBENA_LOCAL_SIZE={}", plan_.size),
-      fmt::format("PMIX_RANK={}", rank)};
+      fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.program_of.size()),
+      fmt::format("VERBENA_LOCAL_RANK={}", rank),
+      fmt::format("VERBENA_LOCAL_SIZE={}", plan_.program_of.size()), fmt::format("PMIX_RANK={}", rank)};
   std::vector<char*> arguments, environment;
   const auto point = [](std::vector<char*>& to, const std::vector<std::string>& strings) {
     for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));
   };
-  point(arguments, plan_.arguments);
+  point(arguments, plan_.programs[plan_.program_of[rank]]);
   point(environment, plan_.environment);
   point(environment, added_);
   point(environment, own);
   arguments.push_back(nullptr);
   environment.push_back(nullptr);
 
-  const bool reads_terminal = rank == 0 && ::isatty(0) == 1;
+  const bool reads = static_cast<int>(rank) == plan_.input_rank;
+  const bool reads_terminal = reads && ::isatty(0) == 1;
   spawn_request request;
   request.arguments = arguments.data();
   request.environment = environment.data();
   request.directory = plan_.directory.empty() ? nullptr : plan_.directory.c_str();
-  request.input = rank == 0 ? 0 : nothing_.get();
+  request.input = reads ? 0 : nothing_.get();
   request.output = output.get();
   request.errors = errors.get();
   request.kept = plan_.segment_fd;
@@ -151,7 +153,7 @@ void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd e
     ranks_[result.pid] = rank;
     if (reads_terminal) shares_terminal_ = result.pid;
   }
-  if (rank == 0) ::dup2(nothing_.get(), 0);  // only the rank holds the input open now
+  if (reads) ::dup2(nothing_.get(), 0);  // only the rank holds the input open now
   report(answer);
 }
 

@@ -47,11 +47,12 @@ struct keeper_report {
 
 /// Everything the keeper needs to start ranks; copied into it by the fork.
 struct rank_plan {
-  std::vector<std::string> arguments;    ///< program and its arguments
-  std::vector<std::string> environment;  ///< of every rank, without what PMIx adds
-  std::string directory;                 ///< to enter first; empty: stay
-  std::uint32_t size = 0;
-  int segment_fd = -1;  ///< inherited by each rank under the same number
+  std::vector<std::vector<std::string>> programs;  ///< each program and its arguments
+  std::vector<std::uint32_t> program_of;           ///< of each rank
+  std::vector<std::string> environment;            ///< of every rank, without what PMIx adds
+  std::string directory;                           ///< to enter first; empty: stay
+  int input_rank = 0;                              ///< inherits the standard input; -1: nobody
+  int segment_fd = -1;                             ///< inherited by each rank under the same number
   sigset_t signal_mask{};
 };
 

@@ -58,6 +58,22 @@ void keeper_link::pump() {
   writing_ = wanted;
 }
 
+bool keeper_link::open_outputs(std::uint32_t rank, std::array<base::unique_fd, 2>& ours,
+                               std::array<base::unique_fd, 2>& theirs) const {
+  if (call_.open_files) {
+    theirs = call_.open_files(rank);
+    return theirs[0] && theirs[1];
+  }
+  for (const std::size_t i : {0U, 1U}) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+    ours[i].reset(ends[0]);
+    theirs[i].reset(ends[1]);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // the rank's end stays blocking
+  }
+  return true;
+}
+
 bool keeper_link::send_one(const pending& next) {
   iovec data[2] = {{const_cast<keeper_order*>(&next.order), sizeof next.order},
                    {const_cast<char*>(next.tail.data()), next.tail.size()}};
@@ -65,19 +81,13 @@ bool keeper_link::send_one(const pending& next) {
   message.msg_iov = data;
   message.msg_iovlen = 2;
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-  base::unique_fd ours[2], theirs[2];
+  std::array<base::unique_fd, 2> ours, theirs;
   if (next.order.what == keeper_order::kind::start) {
-    for (int i = 0; i < 2; ++i) {
-      int ends[2];
-      if (::pipe2(ends, O_CLOEXEC) != 0) {
-        const int error = errno;
-        orders_.clear();
-        call_.on_no_pipe(error);
-        return false;
-      }
-      ours[i].reset(ends[0]);
-      theirs[i].reset(ends[1]);
-      ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // the rank's end stays blocking
+    if (!open_outputs(next.order.rank, ours, theirs)) {
+      const int error = errno;
+      orders_.clear();
+      call_.on_no_output(error);
+      return false;
     }
     message.msg_control = control;
     message.msg_controllen = sizeof control;
@@ -91,8 +101,7 @@ bool keeper_link::send_one(const pending& next) {
   while (::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return errno != EAGAIN;  // a dead keeper is noticed by reading
   }
-  if (next.order.what == keeper_order::kind::start)
-    call_.on_pipes(next.order.rank, std::move(ours[0]), std::move(ours[1]));
+  if (ours[0]) call_.on_pipes(next.order.rank, std::move(ours[0]), std::move(ours[1]));
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include "launcher/event_loop.hpp"
 #include "launcher/keeper.hpp"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,8 +22,10 @@ class keeper_link {
     /// A rank is about to start: the read ends of its two pipes, non-blocking.
     std::function<void(std::uint32_t rank, base::unique_fd output, base::unique_fd errors)> on_pipes;
     std::function<void(const keeper_report&)> on_report;
-    std::function<void()> on_gone;              ///< the keeper has ended, as told or not
-    std::function<void(int error)> on_no_pipe;  ///< a pipe could not be made
+    std::function<void()> on_gone;                ///< the keeper has ended, as told or not
+    std::function<void(int error)> on_no_output;  ///< a pipe or file could not be opened
+    /// If set, the rank writes into these instead of pipes; an empty one with errno means failure.
+    std::function<std::array<base::unique_fd, 2>(std::uint32_t rank)> open_files;
   };
 
   keeper_link(event_loop& loop, base::unique_fd socket, callbacks call);
@@ -44,6 +47,8 @@ class keeper_link {
   void push(keeper_order order, std::string tail = {});
   void pump();
   bool send_one(const pending& next);
+  bool open_outputs(std::uint32_t rank, std::array<base::unique_fd, 2>& ours,
+                    std::array<base::unique_fd, 2>& theirs) const;
   void receive();
 
   event_loop& loop_;

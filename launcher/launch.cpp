@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -53,13 +54,14 @@ base::nanoseconds seconds(double s) {
 
 }  // namespace
 
-launch::launch(const options& how, std::uint32_t size, std::string host, int errors_fd,
+launch::launch(const options& how, std::vector<std::uint32_t> programs, std::string host, int errors_fd,
                segment_server& segment)
     : how_(how),
+      programs_(std::move(programs)),
       host_(std::move(host)),
       errors_fd_(errors_fd),
       segment_(segment),
-      job_(size, host_, how.program[0], how.directory, base::steady_now()),
+      job_(static_cast<std::uint32_t>(programs_.size()), host_, base::steady_now()),
       begin_(base::steady_now()) {
   output_ = std::make_unique<channel>(loop_, 1);
   errors_ = output_.get();
@@ -83,13 +85,24 @@ int launch::run(base::unique_fd keeper, pmix_server& pmix) {
     on_pipes(rank, std::move(output), std::move(errors));
   };
   call.on_report = [this](const keeper_report& report) { on_report(report); };
+  if (!how_.output_directory.empty())
+    call.open_files = [this](std::uint32_t rank) {
+      std::array<base::unique_fd, 2> files;
+      for (const std::size_t i : {0U, 1U}) {
+        const std::string path =
+            fmt::format("{}/rank.{}.{}", how_.output_directory, rank, i == 0 ? "out" : "err");
+        files[i].reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      }
+      return files;
+    };
   call.on_gone = [this] { on_keeper_gone(); };
-  call.on_no_pipe = [this](int error) {
+  call.on_no_output = [this](int error) {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     job_.launcher_failed(
-        fmt::format("rdmarun: cannot make the ranks' pipes: {} ({} ranks, limit of {} open files)",
+        fmt::format("rdmarun: cannot open the ranks' outputs: {} ({} ranks, limit of {} open files)",
                     std::strerror(error), job_.size(), limit.rlim_cur));
+    say(job_.line());
     kill_all();
   };
   keeper_ = std::make_unique<keeper_link>(loop_, std::move(keeper), std::move(call));
@@ -117,9 +130,12 @@ void launch::on_report(const keeper_report& report) {
     case keeper_report::kind::started:
       job_.started(report.rank, report.pid);
       return;
-    case keeper_report::kind::start_failed:
-      after_event(report.rank, job_.start_failed(report.rank, report.step, report.value));
+    case keeper_report::kind::start_failed: {
+      const std::string& program = how_.programs[programs_[report.rank]].arguments[0];
+      const std::string& subject = report.step == start_step::enter_directory ? how_.directory : program;
+      after_event(report.rank, job_.start_failed(report.rank, report.step, report.value, subject));
       return;
+    }
     case keeper_report::kind::exited: {
       const bool failed = job_.exited(report.rank, report.value, base::steady_now());
       if (!failed)

@@ -20,7 +20,8 @@ namespace verbena::launcher {
 class launch {
  public:
   /// `errors_fd` is the user's standard error; descriptor 2 may be something else by now.
-  launch(const options& how, std::uint32_t size, std::string host, int errors_fd, segment_server& segment);
+  launch(const options& how, std::vector<std::uint32_t> programs, std::string host, int errors_fd,
+         segment_server& segment);
 
   /// Takes the keeper's socket and the started server; returns the exit status.
   int run(base::unique_fd keeper, pmix_server& pmix);
@@ -43,6 +44,7 @@ class launch {
   int finish();
 
   const options& how_;
+  std::vector<std::uint32_t> programs_;  // of each rank
   std::string host_;
   int errors_fd_;
   segment_server& segment_;

@@ -17,6 +17,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 namespace verbena::launcher {
 namespace {
@@ -49,22 +50,46 @@ environment make_environment(const options& how, std::string& wrong) {
   return variables;
 }
 
+/// What can be known to be wrong before anything is started; empty if nothing is.
+std::string check_request(const options& how, unsigned size, unsigned cores, const std::string& host) {
+  for (const host_slots& each : how.hosts) {
+    const bool here = each.name == "localhost" || each.name == "127.0.0.1" || each.name == "::1" ||
+                      each.name == host || each.name == host.substr(0, host.find('.'));
+    if (!here)
+      return fmt::format("host '{}' is not this one ({}): this release starts ranks on its own host only",
+                         each.name, host);
+  }
+  if (how.input_rank >= static_cast<int>(size))
+    return fmt::format("option '--stdin {}': the last rank of this job is {}", how.input_rank, size - 1);
+  if (how.no_oversubscribe && size > cores)
+    return fmt::format("{} ranks on {} core{}: refused because of --no-oversubscribe", size, cores,
+                       cores == 1 ? "" : "s");
+  if (!how.output_directory.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(how.output_directory, failed);
+    if (failed)
+      return fmt::format("cannot make the directory '{}': {}", how.output_directory, failed.message());
+  }
+  return {};
+}
+
 int run(const options& how) {
+  const unsigned cores = usable_cores();
+  const std::string host = host_name();
   std::string wrong;
   rank_plan plan;
-  plan.arguments = how.program;
-  plan.directory = how.directory;
   plan.environment = make_environment(how, wrong);
+  plan.directory = how.directory;
+  plan.input_rank = how.input_rank;
+  plan.program_of = programs_of_ranks(how, cores);
+  for (const program_part& part : how.programs) plan.programs.push_back(part.arguments);
+  const auto size = static_cast<unsigned>(plan.program_of.size());
+  if (wrong.empty()) wrong = check_request(how, size, cores, host);
   if (!wrong.empty()) return refuse(status_usage, wrong);
-
-  const unsigned cores = usable_cores();
-  const unsigned size = how.count.value_or(cores);
-  plan.size = size;
   wrong = raise_descriptor_limit(size);
   if (!wrong.empty()) return refuse(status_launcher, wrong);
 
-  const std::string secret = random_name();
-  pmix_job job{"verbena-" + secret, host_name(), size};
+  const pmix_job job{"verbena-" + random_name(), host, plan.program_of};
   segment_server segment{size, "verbena-segment-" + random_name()};
   plan.segment_fd = segment.fd();
   plan.environment.push_back(segment.variable());
@@ -89,7 +114,7 @@ int run(const options& how) {
   if (how.verbose)
     chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}, namespace {}\n", size, job.host,
                               pmix_server::version(), job.name));
-  launch one{how, size, job.host, chatter.user_fd(), segment};
+  launch one{how, plan.program_of, host, chatter.user_fd(), segment};
   return one.run(std::move(keeper), pmix);
 }
 
@@ -103,6 +128,8 @@ int begin(int argc, char** argv) {
       return print(help_text());
     case action::help_status:
       return print(status_text());
+    case action::manual:
+      return print(manual_text());
     case action::version:
       return print(
           fmt::format("rdmarun (Verbena) {}, libpmix {}\n", VERBENA_VERSION, pmix_server::version()));

@@ -5,18 +5,26 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 namespace verbena::launcher {
 namespace {
 
-constexpr std::array<option_row, 17> rows = {{
+constexpr std::array<option_row, 20> rows = {{
     {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
+    {"-H,--host", "NAMES",
+     "where to run, NAME:SLOTS comma separated; in this release names of this host only"},
+    {"--no-oversubscribe", "", "refuse more ranks than cores (otherwise they run, with one line)"},
     {"--wdir", "DIR", "directory in which the ranks start"},
     {"-x,--env", "VAR=VALUE",
      "set a variable for the ranks; VAR- removes it; all others are passed on as they are"},
     {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
+    {"--stdin", "RANK",
+     "the rank that inherits the standard input (default 0), or none; the others read nothing"},
+    {"--output", "DIR",
+     "write each rank's output to DIR/rank.N.out and DIR/rank.N.err instead of passing it on"},
     {"--tag", "", "begin each line of output with [rank]"},
     {"--timeout", "SECONDS", "end the job when it has run so long, with status 124"},
     {"--grace", "SECONDS", "time between the signal that ends the job (or the timeout) and KILL (default 5)"},
@@ -28,7 +36,6 @@ constexpr std::array<option_row, 17> rows = {{
     {"-h,--help", "", "print this text and exit; '--help status' explains the exit status"},
     {"--oversubscribe", "", "accepted: more ranks than cores are always allowed"},
     {"--allow-run-as-root", "", "accepted: root needs no permission"},
-    {"--stdin", "RANK", "only 0: rank 0 inherits the standard input, the others read nothing"},
 }};
 
 /// The row that knows `name`, or nullptr.
@@ -121,21 +128,87 @@ std::string check_fabrics(const std::string& names) {
   return {};
 }
 
+template <class Integer>
+bool parse_number(std::string_view text, Integer& value) {
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+}
+
+std::string parse_hosts(std::string_view text, std::vector<host_slots>& into) {
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, comma);
+    const std::size_t colon = std::min(part.find(':'), part.size());
+    host_slots host{std::string{part.substr(0, colon)}, 1};
+    if (host.name.empty() ||
+        (colon < part.size() && (!parse_number(part.substr(colon + 1), host.slots) || host.slots == 0)))
+      return fmt::format("option '-H' takes NAME or NAME:SLOTS, not '{}'", part);
+    into.push_back(std::move(host));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return {};
+}
+
+/// "prog1 args : -n 2 prog2 args : …"; the first program's own options have been taken already.
+std::string parse_programs(bool counted, long long count, std::vector<std::string> words,
+                           std::vector<program_part>& into) {
+  for (bool first = true;; first = false) {
+    if (!first) {
+      std::vector<std::string> own, rest;
+      if (std::string wrong = split(words, own, rest); !wrong.empty()) return wrong;
+      words = std::move(rest);
+      counted = false;
+      for (const std::string& option : own) {
+        long long value = 0;
+        if (!option.starts_with("--np=") || !parse_number(std::string_view{option}.substr(5), value))
+          return fmt::format("after ':' only '-n N' may stand before the program, not '{}'", option);
+        count = value;
+        counted = true;
+      }
+    }
+    if (counted && (count < 1 || count > 1'000'000))
+      return fmt::format("option '-n' takes a number of ranks from 1 on, not {}", count);
+    const auto colon = std::find(words.begin(), words.end(), ":");
+    program_part part;
+    part.arguments.assign(words.begin(), colon);
+    if (part.arguments.empty())
+      return first && colon == words.end() ? "no program given" : "no program beside ':'";
+    if (counted) part.count = static_cast<unsigned>(count);
+    into.push_back(std::move(part));
+    if (colon == words.end()) return {};
+    words.erase(words.begin(), colon + 1);
+  }
+}
+
 }  // namespace
 
 std::span<const option_row> option_rows() {
   return rows;
 }
 
+unsigned job_size(const options& how, unsigned cores) {
+  return static_cast<unsigned>(programs_of_ranks(how, cores).size());
+}
+
+std::vector<std::uint32_t> programs_of_ranks(const options& how, unsigned cores) {
+  unsigned slots = 0;
+  for (const host_slots& host : how.hosts) slots += host.slots;
+  const unsigned alone = slots != 0 ? slots : cores;
+  std::vector<std::uint32_t> result;
+  for (std::uint32_t i = 0; i < how.programs.size(); ++i)
+    result.insert(result.end(), how.programs[i].count.value_or(how.programs.size() == 1 ? alone : 1), i);
+  return result;
+}
+
 std::string parse_options(const std::vector<std::string>& arguments, options& into) {
-  std::vector<std::string> own;
-  if (std::string wrong = split(arguments, own, into.program); !wrong.empty()) return wrong;
+  std::vector<std::string> own, rest;
+  if (std::string wrong = split(arguments, own, rest); !wrong.empty()) return wrong;
 
   CLI::App app;
   app.set_help_flag();
   long long count = 0;
   double timeout = 0;
-  std::string stdin_rank = "0";
+  std::string input = "0", hosts;
   bool help = false, version = false, settings = false, accepted = false;
   auto* n = app.add_option("-n,--np", count);
   app.add_option("--wdir", into.directory);
@@ -153,7 +226,10 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.add_flag("-h,--help", help);
   app.add_flag("--oversubscribe", accepted);
   app.add_flag("--allow-run-as-root", accepted);
-  app.add_option("--stdin", stdin_rank);
+  app.add_option("--stdin", input);
+  app.add_option("--output", into.output_directory);
+  app.add_option("-H,--host", hosts);
+  app.add_flag("--no-oversubscribe", into.no_oversubscribe);
   try {
     std::reverse(own.begin(), own.end());  // CLI11 takes the last element first
     app.parse(std::move(own));
@@ -162,26 +238,26 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   }
 
   if (help) {
-    into.what = !into.program.empty() && into.program[0] == "status" ? action::help_status : action::help;
+    const std::string about = rest.empty() ? "" : rest[0];
+    into.what = about == "status" ? action::help_status : about == "man" ? action::manual : action::help;
     return {};
   }
   if (version || settings) {
     into.what = version ? action::version : action::settings;
     return {};
   }
-  if (n->count() > 0) {
-    if (count < 1 || count > 1'000'000)
-      return fmt::format("option '-n' takes a number of ranks from 1 on, not {}", count);
-    into.count = static_cast<unsigned>(count);
-  }
   if (limit->count() > 0) into.timeout_s = timeout;
   for (const auto& [name, value] : {std::pair{"--timeout", timeout}, std::pair{"--grace", into.grace_s},
                                     std::pair{"--abort-grace", into.abort_grace_s}})
     if (std::string wrong = check_seconds(name, value); !wrong.empty()) return wrong;
-  if (stdin_rank != "0") return fmt::format("option '--stdin' takes 0, not '{}'", stdin_rank);
   if (std::string wrong = check_fabrics(into.fabric); !wrong.empty()) return wrong;
-  if (into.program.empty()) return "no program given";
-  return {};
+  if (std::string wrong = parse_hosts(hosts, into.hosts); !wrong.empty()) return wrong;
+  if (input == "none") {
+    into.input_rank = -1;
+  } else if (!parse_number(input, into.input_rank) || into.input_rank < 0) {
+    return fmt::format("option '--stdin' takes a rank or none, not '{}'", input);
+  }
+  return parse_programs(n->count() > 0, count, std::move(rest), into.programs);
 }
 
 }  // namespace verbena::launcher

@@ -3,6 +3,7 @@
 // an error and never taken for the program; everything after the program's name is the program's.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,15 +20,30 @@ struct option_row {
 
 std::span<const option_row> option_rows();
 
-enum class action { run, help, help_status, version, settings };
+enum class action { run, help, help_status, manual, version, settings };
+
+/// One program of the job; its ranks follow those of the program before it.
+struct program_part {
+  std::optional<unsigned> count;  ///< -n; without it, one for a further program
+  std::vector<std::string> arguments;
+};
+
+/// A place to run, as `-H NAME:SLOTS` names it.
+struct host_slots {
+  std::string name;
+  unsigned slots = 1;
+};
 
 struct options {
   action what = action::run;
-  std::optional<unsigned> count;  ///< -n; without it: the cores of the caller's mask
-  std::vector<std::string> program;
+  std::vector<program_part> programs;  ///< one, or several separated by ':'
+  std::vector<host_slots> hosts;
   std::string directory;
   std::vector<std::string> variables;  ///< requests of -x, in order
   std::string fabric;
+  std::string output_directory;
+  int input_rank = 0;  ///< -1: nobody reads the standard input
+  bool no_oversubscribe = false;
   std::optional<double> timeout_s;
   double grace_s = 5;
   double abort_grace_s = 0.5;
@@ -36,6 +52,12 @@ struct options {
   bool quiet = false;
   bool verbose = false;
 };
+
+/// Ranks of the whole job: what -n says; else the slots of -H; else `cores` for a single program.
+unsigned job_size(const options& how, unsigned cores);
+
+/// The index of each rank's program.
+std::vector<std::uint32_t> programs_of_ranks(const options& how, unsigned cores);
 
 /// Parses the arguments after the launcher's own name. On failure returns the sentence to print.
 std::string parse_options(const std::vector<std::string>& arguments, options& into);

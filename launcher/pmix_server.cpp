@@ -142,7 +142,7 @@ hwloc_topology_t flat_topology() {
 
 void describe_job(const pmix_job& job, info_list& keys) {
   std::string ranks;
-  for (std::uint32_t r = 0; r < job.size; ++r) ranks += fmt::format("{}{}", r == 0 ? "" : ",", r);
+  for (std::uint32_t r = 0; r < job.size(); ++r) ranks += fmt::format("{}{}", r == 0 ? "" : ",", r);
   char* nodes = nullptr;
   char* places = nullptr;
   PMIx_generate_regex(job.host.c_str(), &nodes);
@@ -152,22 +152,33 @@ void describe_job(const pmix_job& job, info_list& keys) {
   keys.add_regex(PMIX_PROC_MAP, places);
   std::free(nodes);
   std::free(places);
-  for (const char* key :
-       {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE, PMIX_APP_SIZE})
-    keys.add(key, job.size);
-  keys.add(PMIX_JOB_NUM_APPS, 1U);
+  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE})
+    keys.add(key, job.size());
+  const std::uint32_t programs = job.program_of.back() + 1;
+  keys.add(PMIX_JOB_NUM_APPS, programs);
   keys.add(PMIX_NUM_NODES, 1U);
   keys.add(PMIX_LOCAL_PEERS, ranks);
   keys.add_rank(PMIX_LOCALLDR, 0);
-  keys.add_rank(PMIX_APPLDR, 0);
-  for (std::uint32_t r = 0; r < job.size; ++r) {
+  std::vector<std::uint32_t> first(programs), count(programs);
+  for (std::uint32_t r = job.size(); r-- > 0;) {
+    first[job.program_of[r]] = r;
+    ++count[job.program_of[r]];
+  }
+  for (std::uint32_t p = 0; p < programs; ++p) {
+    info_list program;
+    program.add(PMIX_APPNUM, p);
+    program.add(PMIX_APP_SIZE, count[p]);
+    program.add_rank(PMIX_APPLDR, first[p]);
+    keys.add_array(PMIX_APP_INFO_ARRAY, program);
+  }
+  for (std::uint32_t r = 0; r < job.size(); ++r) {
     info_list rank;
     rank.add_rank(PMIX_RANK, r);
     rank.add_rank(PMIX_GLOBAL_RANK, r);
-    rank.add_rank(PMIX_APP_RANK, r);
+    rank.add_rank(PMIX_APP_RANK, r - first[job.program_of[r]]);
     rank.add_small(PMIX_LOCAL_RANK, r);
     rank.add_small(PMIX_NODE_RANK, r);
-    rank.add(PMIX_APPNUM, 0U);
+    rank.add(PMIX_APPNUM, job.program_of[r]);
     rank.add(PMIX_NODEID, 0U);
     rank.add(PMIX_HOSTNAME, job.host);
     keys.add_array(PMIX_PROC_INFO_ARRAY, rank);
@@ -220,11 +231,11 @@ std::string pmix_server::start(const pmix_job& job) {
   info_list keys;
   describe_job(job, keys);
   completion registered;
-  registered.left = 1 + job.size;
-  status = PMIx_server_register_nspace(job.name.c_str(), static_cast<int>(job.size), keys.data(), keys.size(),
-                                       &completion::done, &registered);
+  registered.left = 1 + job.size();
+  status = PMIx_server_register_nspace(job.name.c_str(), static_cast<int>(job.size()), keys.data(),
+                                       keys.size(), &completion::done, &registered);
   if (status != PMIX_SUCCESS) return describe("PMIx_server_register_nspace", status);
-  for (std::uint32_t r = 0; r < job.size; ++r) {
+  for (std::uint32_t r = 0; r < job.size(); ++r) {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, job.name.c_str(), r);
     status =

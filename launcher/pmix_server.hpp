@@ -26,7 +26,9 @@ struct pmix_event {
 struct pmix_job {
   std::string name;  ///< the namespace; unguessable, since a local process that knows it may join
   std::string host;
-  std::uint32_t size = 0;
+  std::vector<std::uint32_t> program_of;  ///< of each rank, ascending: "application" in PMIx
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(program_of.size()); }
 };
 
 class pmix_server {

@@ -79,6 +79,34 @@ std::string status_text() {
   return out;
 }
 
+std::string manual_text() {
+  const auto escaped = [](std::string_view text) {
+    std::string out;
+    for (const char c : text)
+      out += c == '-' ? std::string{"\\-"} : c == '\\' ? std::string{"\\e"} : std::string{c};
+    return out;
+  };
+  std::string out =
+      ".TH RDMARUN 1 \"\" \"Verbena " VERBENA_VERSION
+      "\"\n.SH NAME\nrdmarun \\- start the ranks of a Verbena job\n"
+      ".SH SYNOPSIS\n.B rdmarun\n[\\fIoptions\\fR] \\fIprogram\\fR [\\fIarguments\\fR]\n"
+      "[\\fB:\\fR [\\fB\\-n\\fR \\fIN\\fR] \\fIprogram\\fR [\\fIarguments\\fR]]...\n.SH DESCRIPTION\n"
+      "Starts ranks on this host, serves them PMIx, passes their output on in whole lines and ends with the "
+      "status of\n"
+      "the first rank that fails. Whatever ends rdmarun, no process, file or segment is left behind.\n.SH "
+      "OPTIONS\n";
+  for (const option_row& row : option_rows())
+    out += fmt::format(".TP\n\\fB{}\\fR {}\n{}\n", escaped(row.names), escaped(row.value), escaped(row.text));
+  out += ".SH EXIT STATUS\n";
+  for (const status_row& row : statuses)
+    out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", escaped(row.status), escaped(row.meaning));
+  out +=
+      ".SH ENVIRONMENT\nEach rank finds VERBENA_RANK, VERBENA_SIZE, VERBENA_LOCAL_RANK and "
+      "VERBENA_LOCAL_SIZE. The\n"
+      "settings of the library are printed by\n.BR \"rdmarun \\-\\-settings\" .\n";
+  return out;
+}
+
 std::string settings_text() {
   const base::settings defaults;
   std::string out = "The settings of the library: environment variables, passed on to the ranks.\n";

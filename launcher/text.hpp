@@ -18,5 +18,7 @@ std::span<const status_row> status_rows();
 std::string help_text();
 std::string status_text();
 std::string settings_text();
+/// The manual page (roff), made at build time from the same tables.
+std::string manual_text();
 
 }  // namespace verbena::launcher

@@ -11,7 +11,7 @@ using namespace verbena::launcher;
 namespace {
 
 job running(std::uint32_t size) {
-  job j{size, "here", "prog", "dir", 0};
+  job j{size, "here", 0};
   for (std::uint32_t r = 0; r < size; ++r) j.started(r, static_cast<pid_t>(100 + r));
   return j;
 }
@@ -97,16 +97,16 @@ TEST_CASE("an abort's code is the status, and never 0") {
 }
 
 TEST_CASE("failed starts: 127 for no such program, 126 for the rest") {
-  job missing{1, "here", "prog", "dir", 0};
-  CHECK(missing.start_failed(0, start_step::execute, ENOENT));
+  job missing{1, "here", 0};
+  CHECK(missing.start_failed(0, start_step::execute, ENOENT, "prog"));
   CHECK(missing.status() == 127);
   CHECK(missing.all_ended());
-  job forbidden{1, "here", "prog", "dir", 0};
-  CHECK(forbidden.start_failed(0, start_step::execute, EACCES));
+  job forbidden{1, "here", 0};
+  CHECK(forbidden.start_failed(0, start_step::execute, EACCES, "prog"));
   CHECK(forbidden.status() == 126);
   CHECK(forbidden.line() == "rdmarun: rank 0 on here: cannot run 'prog': Permission denied");
-  job lost{1, "here", "prog", "dir", 0};
-  CHECK(lost.start_failed(0, start_step::enter_directory, ENOENT));
+  job lost{1, "here", 0};
+  CHECK(lost.start_failed(0, start_step::enter_directory, ENOENT, "dir"));
   CHECK(lost.status() == 126);
   CHECK(lost.line().find("cannot enter the directory 'dir'") != std::string::npos);
 }

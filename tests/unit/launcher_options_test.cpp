@@ -30,17 +30,18 @@ TEST_CASE("the number of ranks in every spelling") {
     auto arguments = spelled;
     arguments.emplace_back("prog");
     INFO(spelled[0]);
-    CHECK(good(arguments).count == 4U);
+    CHECK(good(arguments).programs.at(0).count == 4U);
   }
-  CHECK_FALSE(good({"prog"}).count.has_value());
+  CHECK_FALSE(good({"prog"}).programs.at(0).count.has_value());
 }
 
 TEST_CASE("everything after the program is the program's") {
   const options how = good({"-n", "2", "prog", "-n", "7", "--tag", "-np", "--nosuch", "--", "x"});
-  CHECK(how.count == 2U);
+  CHECK(how.programs.at(0).count == 2U);
   CHECK_FALSE(how.tag);
-  CHECK(how.program == std::vector<std::string>{"prog", "-n", "7", "--tag", "-np", "--nosuch", "--", "x"});
-  CHECK(good({"--", "-odd"}).program == std::vector<std::string>{"-odd"});
+  CHECK(how.programs.at(0).arguments ==
+        std::vector<std::string>{"prog", "-n", "7", "--tag", "-np", "--nosuch", "--", "x"});
+  CHECK(good({"--", "-odd"}).programs.at(0).arguments == std::vector<std::string>{"-odd"});
 }
 
 TEST_CASE("values and switches arrive") {
@@ -83,4 +84,29 @@ TEST_CASE("questions need no program") {
   CHECK(good({"--help", "status"}).what == action::help_status);
   CHECK(good({"--version"}).what == action::version);
   CHECK(good({"--settings"}).what == action::settings);
+}
+
+TEST_CASE("several programs share one job, each with its own number of ranks") {
+  const options how = good({"-n", "2", "a", "x", ":", "-np", "3", "b", ":", "c"});
+  REQUIRE(how.programs.size() == 3);
+  CHECK(how.programs[1].arguments == std::vector<std::string>{"b"});
+  CHECK(programs_of_ranks(how, 8) == std::vector<std::uint32_t>{0, 0, 1, 1, 1, 2});
+  CHECK(wrong({"a", ":"}).find("no program beside") != std::string::npos);
+  CHECK(wrong({"a", ":", "--tag", "b"}).find("only '-n N'") != std::string::npos);
+  CHECK(wrong({"a", ":", "-n", "0", "b"}).find("from 1 on") != std::string::npos);
+}
+
+TEST_CASE("the size of the job comes from -n, else the slots, else the cores") {
+  CHECK(job_size(good({"p"}), 6) == 6);
+  CHECK(job_size(good({"-H", "localhost:8,localhost", "p"}), 6) == 9);
+  CHECK(job_size(good({"-H", "localhost:8", "-n", "3", "p"}), 6) == 3);
+  CHECK(wrong({"-H", "a:0", "p"}).find("NAME:SLOTS") != std::string::npos);
+  CHECK(wrong({"-H", ":3", "p"}).find("NAME:SLOTS") != std::string::npos);
+}
+
+TEST_CASE("the standard input goes to one rank or to none") {
+  CHECK(good({"p"}).input_rank == 0);
+  CHECK(good({"--stdin", "3", "p"}).input_rank == 3);
+  CHECK(good({"--stdin=none", "p"}).input_rank == -1);
+  CHECK_FALSE(wrong({"--stdin", "some", "p"}).empty());
 }
