@@ -34,8 +34,8 @@ TEST_CASE("every option stands in the help, the manual page and the documentatio
     CHECK(text.find(fmt::format("| `{}` | {} | {} |\n", joined(row.names, "`, `"), row.value, row.text)) !=
           std::string::npos);
     std::string escaped;
-    for (const char c : row.names) escaped += c == '-' ? std::string{"\-"} : std::string{c};
-    CHECK(manual_text().find("\fB" + escaped + "\fR") != std::string::npos);
+    for (const char c : row.names) escaped += c == '-' ? std::string{"\\-"} : std::string{c};
+    CHECK(manual_text().find("\\fB" + escaped + "\\fR") != std::string::npos);
   }
 }
 
