@@ -139,8 +139,7 @@ void launch::on_report(const keeper_report& report) {
     case keeper_report::kind::exited: {
       const bool failed = job_.exited(report.rank, report.value, base::steady_now());
       if (!failed)
-        segment_.page().announce(report.rank, base::rank_state::left,
-                                 static_cast<std::uint32_t>(report.value));
+        segment_.announce(report.rank, base::rank_state::left, static_cast<std::uint32_t>(report.value));
       after_event(report.rank, failed);
     }
   }
@@ -151,12 +150,12 @@ void launch::take_pmix_events() {
     if (event.rank >= job_.size()) continue;
     switch (event.what) {
       case pmix_event::kind::joined:
-        segment_.page().announce(event.rank, base::rank_state::joined, 0);
+        segment_.announce(event.rank, base::rank_state::joined, 0);
         if (job_.joined(event.rank, base::steady_now())) begin_ending(SIGTERM, how_.abort_grace_s);
         break;
       case pmix_event::kind::left:
         job_.left(event.rank);
-        segment_.page().announce(event.rank, base::rank_state::left, 0);
+        segment_.announce(event.rank, base::rank_state::left, 0);
         break;
       case pmix_event::kind::aborted:
         after_event(event.rank, job_.aborted(event.rank, event.code, event.text, base::steady_now()));
@@ -167,8 +166,7 @@ void launch::take_pmix_events() {
 
 void launch::after_event(std::uint32_t rank, bool failed) {
   if (failed) {
-    segment_.page().announce(rank, base::rank_state::failed,
-                             static_cast<std::uint32_t>(job_[rank].wait_status));
+    segment_.announce(rank, base::rank_state::failed, static_cast<std::uint32_t>(job_[rank].wait_status));
     begin_ending(SIGTERM, how_.abort_grace_s);
   }
   end_when_done();
@@ -180,7 +178,7 @@ void launch::begin_ending(int signal, double grace_s) {
   const bool broken_pipe = job_.status() == status_signal + SIGPIPE && output_closed_;
   if (!job_.line().empty() && !broken_pipe) say(job_.line());
   if (job_.all_ended()) return;
-  segment_.page().announce_ending();
+  segment_.announce_ending();
   keeper_->signal(signal, false);
   keeper_->signal(SIGCONT, false);  // a stopped rank shall see it as well
   loop_.after(seconds(grace_s), [this] { kill_all(); });
@@ -189,7 +187,7 @@ void launch::begin_ending(int signal, double grace_s) {
 void launch::kill_all() {
   if (killed_) return;
   ending_ = killed_ = true;
-  segment_.page().announce_ending();
+  segment_.announce_ending();
   keeper_->kill_all();
   // Ranks whose start was dropped will never report; the end of the keeper settles them.
   for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
@@ -210,7 +208,7 @@ void launch::on_keeper_gone() {
   if (!end_ordered_) {
     job_.launcher_failed("rdmarun: the process that watches over the ranks was killed; the job is ended");
     if (!ending_) say(job_.line());
-    segment_.page().announce_ending();
+    segment_.announce_ending();
   }
   // Orphans come to us, since we are a subreaper too (the ranks die by their parent-death signal). After an
   // orderly end there is only the keeper itself to wait for.

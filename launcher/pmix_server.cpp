@@ -230,20 +230,23 @@ std::string pmix_server::start(const pmix_job& job) {
 
   info_list keys;
   describe_job(job, keys);
-  completion registered;
-  registered.left = 1 + job.size();
+  // Not on the stack: the callback may still be letting go of the lock when we go on.
+  auto* const registered = new completion;
+  registered->left = 1;
   status = PMIx_server_register_nspace(job.name.c_str(), static_cast<int>(job.size()), keys.data(),
-                                       keys.size(), &completion::done, &registered);
+                                       keys.size(), &completion::done, registered);
   if (status != PMIX_SUCCESS) return describe("PMIx_server_register_nspace", status);
+  status = registered->wait();
+  if (status != PMIX_SUCCESS) return describe("registering the job", status);
+  // Libpmix does these one after the other on its own thread, to which a rank's connection can only come
+  // after them: so nothing waits for them.
   for (std::uint32_t r = 0; r < job.size(); ++r) {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, job.name.c_str(), r);
-    status =
-        PMIx_server_register_client(&proc, ::getuid(), ::getgid(), nullptr, &completion::done, &registered);
+    status = PMIx_server_register_client(
+        &proc, ::getuid(), ::getgid(), nullptr, [](pmix_status_t, void*) {}, nullptr);
     if (status != PMIX_SUCCESS) return describe("PMIx_server_register_client", status);
   }
-  status = registered.wait();
-  if (status != PMIX_SUCCESS) return describe("registering the job", status);
 
   pmix_proc_t first;
   PMIX_LOAD_PROCID(&first, job.name.c_str(), 0);

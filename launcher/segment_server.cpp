@@ -36,6 +36,7 @@ segment_server::segment_server(std::uint32_t size, std::string socket_name)
   const auto page = base::job_page::open(mapped_, why);
   if (!page) throw error(errc::malformed, why);
   page_ = *page;
+  in_job_.resize(size);
 
   listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
@@ -51,6 +52,17 @@ std::string segment_server::variable() const {
   struct stat about {};
   ::fstat(segment_.get(), &about);
   return fmt::format("VERBENA_SEGMENT={}:{}:{}", segment_.get(), about.st_ino, socket_name_);
+}
+
+void segment_server::announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome) {
+  base::rank_record& record = page_.record(rank);
+  record.outcome = outcome;
+  record.state.store(state, std::memory_order_release);  // publishes the outcome
+  page_.header().news.fetch_add(1, std::memory_order_release);
+  in_job_[rank] = state == base::rank_state::joined;
+  if (state == base::rank_state::joined) return;
+  for (std::uint32_t r = 0; r < in_job_.size(); ++r)
+    if (in_job_[r]) base::ring(page_.bell(r));  // on one host the local index is the rank
 }
 
 void segment_server::serve(event_loop& loop) {

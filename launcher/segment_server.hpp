@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace verbena::launcher {
 
@@ -21,7 +22,12 @@ class segment_server {
 
   int fd() const { return segment_.get(); }
   std::string variable() const;  ///< "VERBENA_SEGMENT=FD:INODE:NAME"
-  const base::job_page& page() const { return page_; }
+
+  /// Writes a rank's state on the job page and wakes those who may be waiting for it: ranks that are in the
+  /// job. News of a rank that joins wakes nobody, since all meet before they go on. (Waking everybody about
+  /// everybody would cost a square of system calls.)
+  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome);
+  void announce_ending() { page_.announce_ending(); }
 
   void serve(event_loop& loop);
 
@@ -31,6 +37,7 @@ class segment_server {
   base::unique_fd segment_;
   base::mapping mapped_;
   base::job_page page_;
+  std::vector<bool> in_job_;  // of each rank: has joined and not left
   base::unique_fd listener_;
   std::string socket_name_;
 };
