@@ -53,7 +53,7 @@ void start_receive(communicator_state& on, operation& op, void* data, std::size_
 }
 
 /// What did not fit one packet, or found no room.
-[[gnu::noinline]] void send_patiently(const communicator_state& on, const void* data, std::size_t bytes, rank to,
+[[gnu::noinline]] void send_patiently(communicator_state& on, const void* data, std::size_t bytes, rank to,
                                       tag label) {
   operation op;
   on.host().engine().send(op, on.way_to(to), data, bytes, label);
@@ -61,19 +61,14 @@ void start_receive(communicator_state& on, operation& op, void* data, std::size_
   if (op.result.error != errc::success) runtime::throw_send_error(on, op.result.error, to, label, bytes);
 }
 
-[[gnu::noinline]] status finish_receive(const communicator_state& on, operation& op, rank from, tag label,
-                                        std::size_t bytes) {
-  on.host().wait(op);
-  const status got = runtime::to_status(op.result);
-  if (got.error != errc::success) runtime::throw_receive_error(on, op.result, from, label, bytes);
-  return got;
-}
-
 [[gnu::noinline]] status receive_patiently(communicator_state& on, void* data, std::size_t bytes, rank from,
                                            tag label) {
   operation op;
   start_receive(on, op, data, bytes, from, label);
-  return finish_receive(on, op, from, label, bytes);
+  on.host().wait(op);
+  const status got = runtime::to_status(op.result);
+  if (got.error != errc::success) runtime::throw_receive_error(on, op.result, from, label, bytes);
+  return got;
 }
 
 }  // namespace
@@ -91,21 +86,25 @@ void communicator::send(const void* data, std::size_t bytes, verbena::rank to, t
 status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag label) const {
   check_receive("recv", *state_, data, bytes, from, label);
   context_state& host = state_->host();
-  if (from == any_source || !host.engine().express_allowed()) [[unlikely]]
+  runtime::engine& engine = host.engine();
+  if (from == any_source || !engine.next_allowed()) [[unlikely]]
     return receive_patiently(*state_, data, bytes, from, label);
+  runtime::engine_peer& source = state_->record_of(from);
   const bool any = label == any_tag;
-  runtime::engine::express_receive wanted(
-      runtime::wire::pack(runtime::wire::kind::eager, state_->context(), from.value, any ? 0 : label.value),
-      any ? 0xffffffffULL : ~0ULL, state_->peer_of(from), data, bytes, {state_->context(), from, label});
-  if (!host.receive_express(wanted)) [[unlikely]]
-    return finish_receive(*state_, wanted.op, from, label, bytes);
-  const tag came{static_cast<std::int32_t>(wanted.head.second >> 32)};
-  if (wanted.total > bytes) [[unlikely]]
+  const transport::envelope expected =
+      runtime::wire::pack(runtime::wire::kind::eager, state_->context(), from.value, any ? 0 : label.value);
+  const std::uint64_t mask = any ? 0xffffffffULL : ~0ULL;
+  runtime::engine::arrival got;
+  if (!host.take_next([&] {
+        return engine.receive_next(source, expected, mask, static_cast<std::byte*>(data), bytes, got);
+      })) [[unlikely]]
+    return receive_patiently(*state_, data, bytes, from, label);
+  if (got.total > bytes) [[unlikely]]
     runtime::throw_receive_error(*state_,
-                                 {.source = from, .label = came, .bytes = bytes, .sent_bytes = wanted.total,
+                                 {.source = from, .label = got.label, .bytes = bytes, .sent_bytes = got.total,
                                   .error = errc::truncated},
                                  from, label, bytes);
-  return {.source = from, .label = came, .bytes = wanted.total};
+  return {.source = from, .label = got.label, .bytes = got.total};
 }
 
 request communicator::isend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {

@@ -8,10 +8,15 @@ communicator_state::communicator_state(context_state& host, std::uint32_t contex
                                        rank self_rank)
     : host_(host), context_(context), self_(self_rank), size_(static_cast<std::uint32_t>(members.size())), members_(std::move(members)) {}
 
+void communicator_state::remember(rank r) {
+  last_record_ = &host_.engine().meet(peer_of(r));
+  last_ = r;
+}
+
 const base::settings& communicator_state::settings() const noexcept { return host_.settings(); }
 
 void communicator_state::send(operation& op, const void* data, std::size_t bytes, rank to, tag label) noexcept {
-  host_.engine().send(op, {peer_of(to), context_ | collective_bit, self_.value}, data, bytes, label);
+  host_.engine().send(op, {record_of(to), context_ | collective_bit, self_.value}, data, bytes, label);
 }
 
 void communicator_state::receive(operation& op, void* data, std::size_t bytes, rank from, tag label) noexcept {

@@ -23,7 +23,13 @@ class communicator_state final : public collective_port {
   std::uint32_t context() const noexcept { return context_; }
   peer peer_of(rank r) const noexcept { return peer{members_[static_cast<std::size_t>(r.value)]}; }
   bool holds(rank r) const noexcept { return static_cast<std::uint32_t>(r.value) < size_; }
-  envelope_route way_to(rank to) const noexcept { return {peer_of(to), context_, self_.value}; }
+  /// The engine's record of a member; the last one asked for is at hand.
+  engine_peer& record_of(rank r) {
+    if (r != last_) [[unlikely]]
+      remember(r);
+    return *last_record_;
+  }
+  envelope_route way_to(rank to) { return {record_of(to), context_, self_.value}; }
 
   // collective_port
   rank self() const noexcept override { return self_; }
@@ -45,10 +51,14 @@ class communicator_state final : public collective_port {
   void set_block(node_block block) noexcept { block_ = block; }
 
  private:
+  void remember(rank r);
+
   context_state& host_;
   std::uint32_t context_;
   rank self_;
   std::uint32_t size_;
+  rank last_{-1};
+  engine_peer* last_record_ = nullptr;
   std::vector<std::uint32_t> members_;
   std::optional<node_block> block_;
   std::unique_ptr<extension> slot_;

@@ -113,17 +113,6 @@ context_state::~context_state() {
   if (boot_) boot_->leave();
 }
 
-bool context_state::finish_express(engine::express_receive& wanted, int looks) {
-  if (wanted.posted) return false;
-  progress();  // may bring anything, so what is older now must not be overtaken
-  if (engine_->express_allowed()) {
-    if (engine_->look_express(wanted, waiter_->spin_budget() > 0 ? looks : 1)) return true;
-    if (wanted.posted) return false;
-  }
-  engine_->settle_express(wanted);
-  return false;
-}
-
 void context_state::wake(peer member) noexcept {
   if (!page_) return;
   const auto locals = page_->local_ranks();

@@ -60,9 +60,10 @@ class context_state {
       wait_for([&] { return op.done(); });
   }
 
-  /// A blocking receive on the shortest way (engine::express_receive). True: done. False: it is posted, or over, as the
-  /// ordinary receive `wanted.op`.
-  bool receive_express(engine::express_receive& wanted);
+  /// Looks for the next message of one peer until it is there, other things want to be done, or it is time to wait in
+  /// earnest. `look()` is a engine::receive_next. True: taken. False: receive the ordinary way.
+  template <class Look>
+  bool take_next(Look&& look);
 
   void wake(peer member) noexcept;
   base::nanoseconds spin_budget() const noexcept { return waiter_->spin_budget(); }
@@ -74,7 +75,6 @@ class context_state {
   std::string obituary(peer who) const;
 
  private:
-  bool finish_express(engine::express_receive& wanted, int looks);
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
   void open_segment();
   void print_ways();
@@ -92,7 +92,7 @@ class context_state {
   std::deque<pooled_operation> operations_;
   pooled_operation* free_operations_ = nullptr;
   unsigned ticks_ = 0;
-  unsigned express_ = 0;  ///< receives since others were looked after
+  unsigned taken_ = 0;  ///< receives by take_next since others were looked after
   base::nanoseconds now_ = 0;
 };
 
@@ -111,12 +111,24 @@ void context_state::wait_for(Look&& look) {
       [&] { fabric_->disarm(); });
 }
 
-[[gnu::always_inline]] inline bool context_state::receive_express(engine::express_receive& wanted) {
-  constexpr int looks_when_free = 256;       // about a microsecond: a peer that answers at once
-  constexpr unsigned turns_for_others = 32;  // every so often all channels get a look
-  if (++express_ % turns_for_others != 0 && engine_->look_express(wanted, 1)) [[likely]]
-    return true;
-  return finish_express(wanted, looks_when_free);
+template <class Look>
+[[gnu::always_inline]] inline bool context_state::take_next(Look&& look) {
+  constexpr int rounds = 8, looks_per_round = 64;  // about a microsecond: a peer that answers at once
+  constexpr unsigned turns_for_others = 32;        // every so often all channels get a look
+  if (++taken_ % turns_for_others == 0) {
+    progress();
+    if (!engine_->next_allowed()) return false;
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < looks_per_round; ++i) {
+      const transport::next_packet found = look();
+      if (found == transport::next_packet::taken) return true;
+      if (found == transport::next_packet::other) return false;
+    }
+    progress();  // may bring anything, so what is older now must not be overtaken
+    if (!engine_->next_allowed() || waiter_->spin_budget() == 0) return false;
+  }
+  return false;
 }
 
 inline bool context_state::progress() noexcept {

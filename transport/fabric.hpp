@@ -79,6 +79,13 @@ enum class post_result : std::uint8_t {
   down,     ///< the peer is gone for good
 };
 
+/// What a look at the next packet of one peer found, where a fabric offers that look (routed_fabric::take_next).
+enum class next_packet : std::uint8_t {
+  none,   ///< nothing there
+  taken,  ///< it was accepted, and is gone
+  other,  ///< something is there that was not accepted, or cannot be looked at this way: poll
+};
+
 /// How a message too large for eager packets should move to this peer.
 enum class bulk_method : std::uint8_t {
   put,       ///< the receiver registers, the sender puts (RDMA Write)

@@ -79,6 +79,20 @@ class routed_fabric {
       return shm_->send(to, head, size, write);
     return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.send(to, head, size, write); });
   }
+  /// The short way to a peer of this node, for who sends to it again and again; null: there is none, use send and poll.
+  using channel = shm::pair_state*;
+  channel open_channel(peer to) const { return routes_[to.index] == route::shm ? shm_->channel(to) : nullptr; }
+  template <class Writer>
+  post_result send_on(channel to, envelope head, std::size_t size, Writer&& write) {
+    return shm_->send_on(*to, head, size, write);
+  }
+  /// Shows the next packet of the channel's peer to `take(head, payload)`, which says whether it wants it. What it does
+  /// not want stays where it is, and comes by poll.
+  template <class Take>
+  next_packet take_next(channel from, base::nanoseconds now, Take&& take) {
+    return shm_->take_next(*from, now, take);
+  }
+
   post_result put(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.put(to, local, key, offset, op); });
   }

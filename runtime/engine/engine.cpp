@@ -35,7 +35,7 @@ void engine::answer() {
   if (waiting_ != 0) flush();
 }
 
-void engine::dispatch(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
+void engine::on_packet(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
   engine_peer& source = meet(from);
   const wire::header h = wire::decode(head);
   switch (h.what) {
@@ -60,13 +60,6 @@ void engine::on_peer_down(peer from, errc why) noexcept {
   engine_peer& gone = meet(from);
   if (gone.down) return;
   gone.down = any_down_ = true;
-  if (express_ != nullptr && express_->from == from) {
-    express_receive& wanted = *express_;
-    express_ = nullptr;
-    wanted.posted = true;
-    (new (&wanted.op) operation)->start();
-    wanted.op.complete(why);
-  }
   gone.open_receive = nullptr;
   // What waited, was matched or was posted for this peer alone ends here; so does a receive from anybody, which would
   // otherwise wait for a message that may never come. Data that arrived whole can still be received.

@@ -47,13 +47,14 @@ struct engine_peer : base::list_link {  // in `backlog_` while something waits
   message* open_receive = nullptr;        ///< eager_first seen, pieces still to come: into this receive
   parcel* open_parcel = nullptr;          ///< or into this parcel
   std::uint32_t index = 0;                ///< job rank
+  transport::routed_fabric::channel channel = nullptr;  ///< the short way, where there is one
   bool down = false;
   engine* host = nullptr;
 };
 
-/// Where a message goes: the peer and the first three words of its header, fixed per communicator and direction.
+/// Where a message goes, and what its header says of the sender: fixed per communicator and receiver.
 struct envelope_route {
-  peer to;
+  engine_peer& to;
   std::uint32_t context = 0;  ///< with the collective bit, if any
   std::int32_t self = 0;      ///< our rank in that communicator
 };
@@ -77,38 +78,18 @@ class engine {
   /// Takes a receive back if it is not matched yet: completes it with errc::cancelled and returns true.
   bool cancel(operation& op);
 
-  /// A blocking receive from one peer whose message may be the next to arrive there: not posted unless something else
-  /// arrives first. Lives on the caller's stack.
-  struct express_receive {
-    transport::envelope head;       ///< expected; after success: as it came
-    std::uint64_t second_mask = 0;  ///< of head.second: without the tag for any_tag
-    peer from;
-    std::byte* data = nullptr;
-    std::size_t size = 0;
-    std::size_t total = 0;  ///< of the message, after success
-    bool done = false;
-    bool posted = false;  ///< an ordinary receive stands in its place; `op` exists and is pending or over
-    match_key want;
-    union {
-      operation op;  // made by `settle_express` only: making one costs as much as the rest of a receive
-    };
-
-    express_receive(transport::envelope expected, std::uint64_t mask, peer who, void* room, std::size_t bytes,
-                    const match_key& key) noexcept
-        : head(expected), second_mask(mask), from(who), data(static_cast<std::byte*>(room)), size(bytes), want(key) {}
-    express_receive(const express_receive&) = delete;
-    express_receive& operator=(const express_receive&) = delete;
-    ~express_receive() { static_assert(std::is_trivially_destructible_v<operation>); }
+  /// A message that receive_next took.
+  struct arrival {
+    tag label;
+    std::size_t total = 0;  ///< its size; more than the room: truncated
   };
-  /// True if an express receive may be tried: nothing older could take its message.
-  bool express_allowed() const noexcept {
-    return !matcher_.has_posted() && !matcher_.has_unexpected() && !any_down_;
-  }
-  /// Looks at the peer's channel, as often as given. True: done. False: `posted` says whether an ordinary receive took
-  /// its place; if not, another look or `settle_express` is due.
-  bool look_express(express_receive& wanted, int looks);
-  /// Posts the ordinary receive in place of an express one that found nothing.
-  void settle_express(express_receive& wanted);
+  /// The short way of a blocking receive: copies the next packet of that peer if it is a whole message with the expected
+  /// header (pack(); `second_mask` leaves out the tag for any_tag), and touches nothing else. Only if `next_allowed`.
+  transport::next_packet receive_next(engine_peer& from, transport::envelope expected, std::uint64_t second_mask,
+                                      std::byte* data, std::size_t room, arrival& got);
+  /// True if the next packet of a peer may be taken by a receive that is not posted: nothing older could want it, and no
+  /// message that is older is waiting.
+  bool next_allowed() const noexcept { return !matcher_.has_posted() && !matcher_.has_unexpected() && !any_down_; }
 
   /// One tick: polls, answers, retries, advances tasks. True if something moved.
   bool progress(base::nanoseconds now);
@@ -142,7 +123,6 @@ class engine {
   void flush();
   void finish(message& m, errc error) noexcept;
 
-  void dispatch(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept;
   void count_receive(std::byte* data, std::size_t got) noexcept;
 
   // receiving (receive.cpp)
@@ -177,7 +157,6 @@ class engine {
   bool any_down_ = false;
   bool polling_ = false;  ///< inside fabric_.poll: nothing may be posted, sends only queue up
   bool flip_bytes_ = false;  ///< test builds: corrupt a received byte now and then
-  express_receive* express_ = nullptr;
   std::size_t waiting_ = 0;  ///< messages in all FIFOs
   base::nanoseconds now_ = 0;
   counters counts_;
@@ -202,13 +181,17 @@ inline engine_peer& engine::meet(peer p) {
   return known;
 }
 
-[[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes, tag label) {
-  engine_peer& to = meet(way.to);
+[[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes,
+                                                        tag label) {
+  engine_peer& to = way.to;
   if (bytes > to.single_eager || waiting_ != 0 || to.down) [[unlikely]]
     return false;
   const auto* from = static_cast<const std::byte*>(data);
-  if (fabric_.send(way.to, wire::pack(wire::kind::eager, way.context, way.self, label.value), bytes,
-                   [&](std::byte* at) { base::copy_bytes(at, from, bytes); }) != post_result::done) [[unlikely]]
+  const transport::envelope head = wire::pack(wire::kind::eager, way.context, way.self, label.value);
+  auto write = [&](std::byte* at) { base::copy_bytes(at, from, bytes); };
+  const post_result result = to.channel != nullptr ? fabric_.send_on(to.channel, head, bytes, write)
+                                                   : fabric_.send(peer{to.index}, head, bytes, write);
+  if (result != post_result::done) [[unlikely]]
     return false;
   ++counts_.messages_sent;
   ++counts_.eager_sent;
@@ -216,15 +199,20 @@ inline engine_peer& engine::meet(peer p) {
   return true;
 }
 
-[[gnu::always_inline]] inline bool engine::look_express(express_receive& wanted, int looks) {
-  express_ = &wanted;
-  polling_ = true;
-  do {
-    fabric_.poll_from(wanted.from, now_, *this);
-  } while (express_ != nullptr && --looks > 0);
-  polling_ = false;
-  express_ = nullptr;
-  return wanted.done;
+[[gnu::always_inline]] inline transport::next_packet engine::receive_next(engine_peer& from,
+                                                                          transport::envelope expected,
+                                                                          std::uint64_t second_mask, std::byte* data,
+                                                                          std::size_t room, arrival& got) {
+  if (from.channel == nullptr || from.open_receive != nullptr) return transport::next_packet::other;
+  return fabric_.take_next(from.channel, now_, [&](transport::envelope head, std::span<const std::byte> payload) {
+    if (head.first != expected.first || (head.second & second_mask) != expected.second) [[unlikely]]
+      return false;
+    const std::size_t fits = payload.size() <= room ? payload.size() : room;
+    base::copy_bytes(data, payload.data(), fits);
+    count_receive(data, fits);
+    got = {.label = tag{static_cast<std::int32_t>(head.second >> 32)}, .total = payload.size()};
+    return true;
+  });
 }
 
 inline void engine::count_receive([[maybe_unused]] std::byte* data, std::size_t got) noexcept {
@@ -233,26 +221,6 @@ inline void engine::count_receive([[maybe_unused]] std::byte* data, std::size_t 
 #ifdef VERBENA_TEST_HOOKS
   if (flip_bytes_ && got != 0 && counts_.messages_received % 7 == 6) data[got / 2] ^= std::byte{1};
 #endif
-}
-
-inline void engine::on_packet(peer from, transport::envelope head, std::span<const std::byte> payload) noexcept {
-  if (express_ != nullptr) {
-    express_receive& wanted = *express_;
-    express_ = nullptr;
-    if (head.first == wanted.head.first && (head.second & wanted.second_mask) == wanted.head.second &&
-        from == wanted.from) [[likely]] {
-      const std::size_t got = payload.size() <= wanted.size ? payload.size() : wanted.size;
-      base::copy_bytes(wanted.data, payload.data(), got);
-      count_receive(wanted.data, got);
-      wanted.head.second = head.second;
-      wanted.total = payload.size();
-      wanted.done = true;
-      return;
-    }
-    // Something else came first: the receive takes its place in the matcher before that something is looked at.
-    settle_express(wanted);
-  }
-  dispatch(from, head, payload);
 }
 
 }  // namespace verbena::runtime

@@ -43,12 +43,6 @@ bool engine::cancel(operation& op) {
   return true;
 }
 
-/// As if it had been received the ordinary way at once. Called inside poll, too.
-void engine::settle_express(express_receive& wanted) {
-  wanted.posted = true;
-  receive(*new (&wanted.op) operation, &wanted.from, wanted.want, wanted.data, wanted.size);
-}
-
 message* engine::match(engine_peer& from, const wire::header& head) {
   posted_receive* found = matcher_.take_posted(key_of(head));
   if (found == nullptr) return nullptr;

@@ -19,11 +19,12 @@ void engine::read_limits(engine_peer& p) {
   p.single_eager = std::min(limits.packet_bytes, limits.eager_limit);
   p.bulk = raw.bulk;
   p.host = this;
+  p.channel = fabric_.open_channel(peer{p.index});
 }
 
 void engine::send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label) {
   op.start();
-  engine_peer& to = meet(way.to);
+  engine_peer& to = way.to;
   if (to.down) return op.complete(errc::peer_failed);
   if (!polling_ && send_at_once(way, data, bytes, label)) return op.complete();
 

@@ -36,17 +36,17 @@ double per_message(const std::string& function) {
 
 }  // namespace
 
-TEST_CASE("a warm 8-byte send costs at most 180 instructions", "[instructions]") {
+TEST_CASE("a warm 8-byte send costs at most 150 instructions", "[instructions]") {
   const double cost = per_message("counted_send");
   INFO("instructions per send: " << cost);
   std::printf("instructions per warm 8-byte send: %.1f\n", cost);
   CHECK(cost > 10);
-  CHECK(cost <= 180);
+  CHECK(cost <= 150);
 }
 
-TEST_CASE("a warm 8-byte receive costs at most 245 instructions", "[instructions]") {
+TEST_CASE("a warm 8-byte receive costs at most 200 instructions", "[instructions]") {
   const double cost = per_message("counted_receive");
   std::printf("instructions per warm 8-byte receive: %.1f\n", cost);
   CHECK(cost > 10);
-  CHECK(cost <= 245);
+  CHECK(cost <= 200);
 }

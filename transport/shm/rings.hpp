@@ -116,6 +116,13 @@ struct ring_receiver {
     return at->sequence.load(std::memory_order_acquire) == expect;  // pairs with publish
   }
 
+  /// Where take_data(size) will find the payload; `size` <= data_bytes.
+  std::span<const std::byte> peek_data(std::uint32_t size) const noexcept {
+    const std::uint32_t padded = (size + 63U) & ~63U;
+    const std::uint32_t position = data_at + padded > data_bytes ? 0 : data_at;
+    return {reinterpret_cast<const std::byte*>(end) + position, size};
+  }
+
   /// The payload of `size` in the data ring; empty if no honest sender could have put it there.
   std::span<const std::byte> take_data(std::uint32_t size) noexcept {
     // Whatever has room may come, also in a ring that does not promise room for it (largest_payload).

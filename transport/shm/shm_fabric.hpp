@@ -74,6 +74,14 @@ class shm_fabric {
   /// Rings only: transfers, deaths and other peers need `poll` now and then.
   template <class Sink>
   std::size_t poll_from(peer from, base::nanoseconds now, Sink& sink);
+
+  // The same as send and poll_from for who keeps at hand what leads to the peer (routed_fabric::channel).
+  pair_state* channel(peer to) const { return meet(to); }
+  template <class Writer>
+  post_result send_on(pair_state& p, envelope head, std::size_t size, Writer&& write);
+  template <class Take>
+  next_packet take_next(pair_state& p, base::nanoseconds now, Take&& take);
+
   bool arm() noexcept;
   void disarm() noexcept {}
 
@@ -151,25 +159,32 @@ class shm_fabric {
 template <class Writer>
 inline post_result shm_fabric::send(peer to, envelope head, std::size_t size, Writer&& write) {
   pair_state* p = pairs_.find(to);
-  if (p == nullptr || p->out.room == 0) [[unlikely]] {
+  if (p == nullptr) [[unlikely]]
     p = meet(to);
-    if (p == nullptr || !p->reachable()) return post_result::down;
-    if (!make_room(*p, size)) return post_result::again;
+  return p == nullptr ? post_result::down : send_on(*p, head, size, write);
+}
+
+template <class Writer>
+[[gnu::always_inline]] inline post_result shm_fabric::send_on(pair_state& p, envelope head, std::size_t size,
+                                                              Writer&& write) {
+  if (p.out.room == 0) [[unlikely]] {
+    if (meet(p.who) == nullptr || !p.reachable()) return post_result::down;
+    if (!make_room(p, size)) return post_result::again;
   }
-  std::byte* room = p->out.at->payload;
+  std::byte* room = p.out.at->payload;
   if (size > inline_payload) {
-    room = p->out.take_data(static_cast<std::uint32_t>(size));
+    room = p.out.take_data(static_cast<std::uint32_t>(size));
     if (room == nullptr) [[unlikely]] {
-      if (!make_room(*p, size)) return post_result::again;
-      room = p->out.take_data(static_cast<std::uint32_t>(size));
+      if (!make_room(p, size)) return post_result::again;
+      room = p.out.take_data(static_cast<std::uint32_t>(size));
     }
   }
-  ring_line& line = *p->out.at;
+  ring_line& line = *p.out.at;
   line.size = static_cast<std::uint32_t>(size);
   line.head = head;
   write(room);
-  p->out.publish();
-  announce(*p);
+  p.out.publish();
+  announce(p);
   return post_result::done;
 }
 
@@ -245,6 +260,27 @@ inline std::size_t shm_fabric::poll_from(peer from, base::nanoseconds now, Sink&
   if (!p->hot) [[unlikely]]
     if (find_ring(*p)) warm(*p, now);  // somebody waits for this very peer
   return 0;
+}
+
+template <class Take>
+[[gnu::always_inline]] inline next_packet shm_fabric::take_next(pair_state& p, base::nanoseconds now, Take&& take) {
+  if (!p.in.ready()) {
+    if (!p.hot && find_ring(p)) [[unlikely]]
+      warm(p, now);  // somebody waits for this very peer
+    return next_packet::none;
+  }
+  const ring_line& line = *p.in.at;
+  const std::uint32_t size = line.size;
+  if (size > inline_payload) [[unlikely]] {
+    if (size > p.in.data_bytes) return next_packet::other;  // a mark, or nonsense: poll decides
+    if (!take(line.head, p.in.peek_data(size))) return next_packet::other;
+    static_cast<void>(p.in.take_data(size));
+  } else if (!take(line.head, std::span<const std::byte>(line.payload, size))) {
+    return next_packet::other;
+  }
+  if (p.in.advance() && p.bell->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    base::ring(*p.bell);  // as in drain
+  return next_packet::taken;
 }
 
 template <class Sink>
