@@ -16,13 +16,14 @@ enum class method : std::uint8_t {
   ring,
   node_exchange,
   node_slices,
+  node_gathered_slices,
   node_gathering,
   // of the barrier
   dissemination,
   barrier_exchange,
   barrier_gathering,
 };
-inline constexpr std::size_t methods = 8;
+inline constexpr std::size_t methods = 9;
 
 std::string_view name(method m) noexcept;
 

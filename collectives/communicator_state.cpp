@@ -27,9 +27,11 @@ surroundings surroundings_of(const runtime::collective_port& port, const node_vi
 }
 
 algorithm algorithm_of(method how) noexcept {
-  constexpr std::array<algorithm, methods> all = {
-      allreduce_recursive_doubling, allreduce_ring,        allreduce_node_exchange, allreduce_node_slices,
-      allreduce_node_gathering,     barrier_dissemination, barrier_node_exchange,   barrier_node_gathering};
+  constexpr std::array<algorithm, methods> all = {allreduce_recursive_doubling,   allreduce_ring,
+                                                  allreduce_node_exchange,        allreduce_node_slices,
+                                                  allreduce_node_gathered_slices, allreduce_node_gathering,
+                                                  barrier_dissemination,          barrier_node_exchange,
+                                                  barrier_node_gathering};
   return all[static_cast<std::size_t>(how)];
 }
 

@@ -21,6 +21,8 @@ std::uint64_t allreduce_ring_total(int size) noexcept;
 schedule allreduce_node_exchange(int self, int size,
                                  const shape&);                    ///< everybody reads and reduces everything
 schedule allreduce_node_slices(int self, int size, const shape&);  ///< everybody reduces one slice
+schedule allreduce_node_gathered_slices(int self, int size,
+                                        const shape&);                ///< the same, synchronised by gathering
 schedule allreduce_node_gathering(int self, int size, const shape&);  ///< the last to come reduces everything
 
 // Barrier.

@@ -1,4 +1,4 @@
-// All-reduce through the shared scratch of a node; three forms. No messages.
+// All-reduce through the shared scratch of a node; four forms. No messages.
 //
 // exchange   Each publishes its operand, and reads and reduces all operands itself: one synchronisation, n *
 // n
@@ -10,7 +10,10 @@
 //            core while the others wait. For more ranks than cores, where a synchronisation costs more than
 //            arithmetic.
 //
-// In all of them the operands are combined from rank 0 upwards, so all three give the same bits. A rank reads
+// gathered slices   Slices, with the two synchronisations by gathering: for more ranks than cores and long
+// vectors.
+//
+// In all of them the operands are combined from rank 0 upwards, so all give the same bits. A rank reads
 // its own operand from shared scratch too, except where the input is certainly still intact: in place,
 // `output` overwrites it.
 #include "collectives/algorithms/algorithms.hpp"
@@ -79,6 +82,27 @@ schedule allreduce_node_slices(int self, int size, const shape&) {
     const auto slice = static_cast<std::uint32_t>(member);
     add.await(member, 2);
     add.copy({slice, 1}, node_at(member, slice), output_at(slice));
+  }
+  return result;
+}
+
+schedule allreduce_node_gathered_slices(int self, int size, const shape&) {
+  if (size == 1) return alone();
+  const auto mine = static_cast<std::uint32_t>(self);
+  schedule result;
+  result.on_node = true;
+  result.chunks = static_cast<std::uint32_t>(size);
+  builder add(result);
+  add.copy({0, result.chunks}, input_at(0), node_at(self, 0));
+  add.arrive();
+  add.wait_release();
+  reduce_all(add, self, size, {mine, 1});
+  add.copy({mine, 1}, output_at(mine), node_at(self, mine));
+  add.arrive();
+  add.wait_release();
+  for (int k = 1; k < size; ++k) {
+    const auto slice = static_cast<std::uint32_t>((self + k) % size);
+    add.copy({slice, 1}, node_at(static_cast<int>(slice), slice), output_at(slice));
   }
   return result;
 }

@@ -44,15 +44,15 @@ TEST_CASE("each algorithm sends as many messages as its formula says", "[collect
 }
 
 TEST_CASE("the node algorithms send no messages", "[collectives][algorithms]") {
-  for (algorithm of : {allreduce_node_exchange, allreduce_node_slices, allreduce_node_gathering,
-                       barrier_node_exchange, barrier_node_gathering})
+  for (algorithm of : {allreduce_node_exchange, allreduce_node_slices, allreduce_node_gathered_slices,
+                       allreduce_node_gathering, barrier_node_exchange, barrier_node_gathering})
     for (int size : {1, 2, 5}) CHECK(sends(of(0, size, {})) == 0);
 }
 
 TEST_CASE("steps grow with the number of ranks only, scratch not even with that",
           "[collectives][algorithms]") {
   for (algorithm of : {allreduce_recursive_doubling, allreduce_ring, allreduce_node_exchange,
-                       allreduce_node_slices, allreduce_node_gathering}) {
+                       allreduce_node_slices, allreduce_node_gathered_slices, allreduce_node_gathering}) {
     const schedule s = of(3, 1024, {});
     CHECK(s.steps.size() <= 7 * 1024);
     CHECK(s.scratch_chunks <= 2);

@@ -24,6 +24,7 @@ const std::vector<known>& all_algorithms() {
       {"allreduce ring", purpose::allreduce, allreduce_ring},
       {"allreduce node exchange", purpose::allreduce, allreduce_node_exchange},
       {"allreduce node slices", purpose::allreduce, allreduce_node_slices},
+      {"allreduce node gathered slices", purpose::allreduce, allreduce_node_gathered_slices},
       {"allreduce node gathering", purpose::allreduce, allreduce_node_gathering},
       {"barrier dissemination", purpose::barrier, barrier_dissemination},
       {"barrier node exchange", purpose::barrier, barrier_node_exchange},

@@ -23,7 +23,7 @@ TEST_CASE("on a node the block is used, whatever the length", "[collectives][cho
   CHECK(choose_allreduce(node_of(8, 16), 8, none).lines);
   CHECK(choose_allreduce(node_of(8, 16), 1 << 20, none).how == method::node_slices);
   CHECK(choose_allreduce(node_of(8, 2), 8, none).how == method::node_gathering);
-  CHECK(choose_allreduce(node_of(8, 2), 1 << 20, none).how == method::node_slices);
+  CHECK(choose_allreduce(node_of(8, 2), 1 << 20, none).how == method::node_gathered_slices);
   CHECK(choose_barrier(node_of(2, 2), none).lines);
   CHECK(choose_barrier(node_of(8, 2), none).how == method::barrier_gathering);
 }

@@ -18,8 +18,9 @@ using test::fake_world;
 
 namespace {
 
-constexpr method all_reduces[] = {method::recursive_doubling, method::ring, method::node_exchange,
-                                  method::node_slices, method::node_gathering};
+constexpr method all_reduces[] = {method::recursive_doubling,   method::ring,
+                                  method::node_exchange,        method::node_slices,
+                                  method::node_gathered_slices, method::node_gathering};
 
 /// Everybody's operands and results of one all-reduce, each vector `offset` elements into its buffer.
 template <class Type>
