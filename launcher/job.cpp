@@ -68,6 +68,7 @@ void job::left(std::uint32_t rank) {
 
 bool job::aborted(std::uint32_t rank, int code, std::string_view why, base::nanoseconds now) {
   const int status = (code & 0xff) != 0 ? code & 0xff : 1;
+  ranks_[rank].wait_status = W_EXITCODE(status, 0);  // what the others are told; its own exit follows
   return fail(status, fmt::format("{}: aborted the job with status {} {}{}{}", who(rank), code, age(now),
                                   why.empty() ? "" : ": ", why));
 }

@@ -1,5 +1,6 @@
 // rdmarun: parse, prepare, fork the keeper, start the PMIx server, run. The order matters: the keeper is
 // forked before any thread exists, and after everything that it must inherit.
+#include "base/cores.hpp"
 #include "base/settings.hpp"
 #include "launcher/environment.hpp"
 #include "launcher/keeper.hpp"
@@ -74,7 +75,7 @@ std::string check_request(const options& how, unsigned size, unsigned cores, con
 }
 
 int run(const options& how) {
-  const unsigned cores = usable_cores();
+  const unsigned cores = base::usable_cores();
   const std::string host = host_name();
   std::string wrong;
   rank_plan plan;

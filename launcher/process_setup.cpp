@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -13,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <vector>
 
 namespace verbena::launcher {
 namespace {
@@ -36,19 +34,6 @@ void open_missing_descriptors() {
   for (int fd = 0; fd <= 2; ++fd)
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       ::open("/dev/null", O_RDWR);  // the lowest free number is fd
-}
-
-unsigned usable_cores() {
-  // The kernel refuses a set smaller than its own, so grow it until it fits.
-  for (std::size_t count = 1024; count <= 1U << 20; count *= 2) {
-    std::vector<unsigned long> set(count / (8 * sizeof(unsigned long)), 0UL);
-    const std::size_t bytes = set.size() * sizeof(unsigned long);
-    auto* mask = reinterpret_cast<cpu_set_t*>(set.data());
-    if (::sched_getaffinity(0, bytes, mask) == 0)
-      return static_cast<unsigned>(std::max(1, CPU_COUNT_S(bytes, mask)));
-    if (errno != EINVAL) break;
-  }
-  return 1;
 }
 
 std::string raise_descriptor_limit(unsigned ranks) {

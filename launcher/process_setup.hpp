@@ -12,9 +12,6 @@ namespace verbena::launcher {
 /// Fills closed descriptors 0 to 2 with /dev/null, so that nothing else lands there.
 void open_missing_descriptors();
 
-/// Cores this process may use: its affinity mask.
-unsigned usable_cores();
-
 /// Raises the soft limit of open files to the hard one. Returns a sentence if `ranks` need more than that.
 std::string raise_descriptor_limit(unsigned ranks);
 

@@ -122,3 +122,22 @@ TEST_CASE("wrappers as ranks: shell, python, valgrind, gdb") {
     CHECK(got.output.find("rank 0 of 1 local 0 by rdmarun") != std::string::npos);
   }
 }
+
+TEST_CASE("a processor quota counts like a smaller machine") {
+  // A control group of version 1 or 2 with half a processor.
+  const outcome got = shell(
+      "if [ -w /sys/fs/cgroup/cpu/cpu.shares ]; then g=/sys/fs/cgroup/cpu/verbena-test-$$; mkdir $g && echo "
+      "50000 > "
+      "$g/cpu.cfs_quota_us; elif [ -w /sys/fs/cgroup/cgroup.subtree_control ]; then "
+      "g=/sys/fs/cgroup/verbena-test-$$; echo +cpu > "
+      "/sys/fs/cgroup/cgroup.subtree_control; mkdir $g && echo '50000 100000' > $g/cpu.max; else exit 77; fi "
+      "|| exit 77\n"
+      "sh -c 'echo $$ > '$g'/cgroup.procs; exec $R sh -c \"echo size \\$VERBENA_SIZE\"'\n"
+      "sh -c 'echo $$ > '$g'/cgroup.procs; exec $R -n 2 true'\nrmdir $g");
+  if (got.status == 77) {
+    WARN("skipped: no control group of ours can be made here");
+    return;
+  }
+  CHECK(got.output == "size 1\n");
+  CHECK(got.errors == "rdmarun: 2 ranks share 1 core\n");
+}
