@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <vector>
 
@@ -33,9 +32,9 @@ class script {
   }
   std::vector<std::byte> bytes(std::size_t count) {
     std::vector<std::byte> some(count);
-    const std::size_t known = std::min(count, left_.size());
-    std::memcpy(some.data(), left_.data(), known);
-    left_ = left_.subspan(known);
+    const auto known = left_.first(std::min(count, left_.size()));
+    std::transform(known.begin(), known.end(), some.begin(), [](std::uint8_t b) { return std::byte{b}; });
+    left_ = left_.subspan(known.size());
     return some;
   }
 
