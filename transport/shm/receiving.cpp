@@ -61,7 +61,7 @@ void shm_fabric::forget(pair_state& p) noexcept {
   p.in = {};
   p.in.at = &no_line;
   p.in.expect = never_expected;
-  p.out.room = 0;
+  p.out.close();
 }
 
 void shm_fabric::read_news() {
@@ -74,7 +74,7 @@ void shm_fabric::read_news() {
     pair_state& p = *meet(peer{ranks[i]});
     ended_[i] = true;
     if (p.state != health::well) continue;
-    p.out.room = 0;  // the warm path asks `state` only when there is no room
+    p.out.close();  // the warm path asks `state` only when there is no room
     if (state == base::rank_state::failed) {
       p.state = health::failed;
       dying_.push_back(&p);

@@ -7,6 +7,7 @@
 //   reuse of a line, data  consumed counters: release by the receiver, acquire by the sender
 #pragma once
 
+#include "base/fences.hpp"
 #include "transport/shm/places.hpp"
 
 #include <cstddef>
@@ -21,14 +22,17 @@ inline constexpr std::uint32_t flag_mark = 0xfffffffeU;
 struct ring_sender {
   ring_line* at = nullptr;     ///< next line to write
   ring_line* end = nullptr;    ///< behind the last line, where the data ring begins
-  std::uint32_t room = 0;      ///< lines that may be written before `consumed` must be read again
   std::uint32_t sequence = 1;  ///< of the next line
+  std::uint32_t limit = 1;  ///< `sequence` up to which lines may be written before `consumed` is read again
   std::uint32_t lines = 0;
   std::uint32_t data_bytes = 0;
   std::uint32_t data_at = 0;     ///< position in the data ring
   std::uint32_t data_room = 0;   ///< bytes that may be written, skips included
-  std::uint64_t line_count = 0;  ///< lines written when `room` was last computed, plus that room
-  std::uint64_t data_count = 0;  ///< likewise, bytes of data
+  std::uint64_t line_count = 0;  ///< lines written when `limit` is reached
+  std::uint64_t data_count = 0;  ///< bytes of data written, skips included, when `data_room` is used up
+
+  bool full() const noexcept { return sequence == limit; }
+  void close() noexcept { limit = sequence; }  ///< full from now on
 
   ring_block& block() const noexcept { return *reinterpret_cast<ring_block*>(begin() - 2); }
   ring_line* begin() const noexcept { return end - lines; }
@@ -43,24 +47,26 @@ struct ring_sender {
     sequence = 1;
     lines = shape.lines;
     data_bytes = data_room = shape.data_bytes;
-    room = lines - 1;
-    line_count = room;
+    line_count = lines - 1;
+    limit = sequence + 2 * (lines - 1);
     data_at = 0;
     data_count = data_room;
   }
 
-  /// Reads how far the receiver is, which may give new room.
-  void refresh() noexcept {
+  /// Reads how far the receiver is. True if that gave new room.
+  bool refresh() noexcept {
     const ring_block& head = block();
     // acquire: the receiver's reads of what is now overwritten came before
     const std::uint64_t lines_done = head.consumed_lines.load(std::memory_order_acquire);
     const std::uint64_t data_done = head.consumed_data.load(std::memory_order_acquire);
     const std::uint64_t line_limit = lines_done + lines - 1;
     const std::uint64_t data_limit = data_done + data_bytes;
-    room += static_cast<std::uint32_t>(line_limit - line_count);
+    const bool gained = line_limit != line_count || data_limit != data_count;
+    limit += 2 * static_cast<std::uint32_t>(line_limit - line_count);
     data_room += static_cast<std::uint32_t>(data_limit - data_count);
     line_count = line_limit;
     data_count = data_limit;
+    return gained;
   }
 
   /// Bytes of the data ring that a payload takes, the skipped end included.
@@ -84,10 +90,21 @@ struct ring_sender {
 
   /// Publishes the line at `at`, whose other words are written.
   void publish() noexcept {
-    at->sequence.store(sequence, std::memory_order_release);  // last: the line and its data are visible first
+    ring_line* line = at;
+    line->sequence.store(sequence,
+                         std::memory_order_release);  // last: the line and its data are visible first
     sequence += 2;
-    --room;
-    if (++at == end) at = begin();
+    at = line + 1 == end ? begin() : line + 1;
+    // The receiver read the coming lines a round ago. Fetching them back one ahead, for writing, more than
+    // doubles the rate of small messages; further ahead they are taken from under a receiver that looks.
+    base::prefetch_for_write(at + 1);
+  }
+
+  /// After a payload of `size`: fetches back the part of the data ring where the next one is going to lie.
+  void prefetch_data(std::size_t size) const noexcept {
+    const std::uint32_t start = data_at + size > data_bytes ? 0 : data_at;
+    const std::byte* next = reinterpret_cast<const std::byte*>(end) + start;
+    for (std::size_t i = 0; i < size; i += line_bytes) base::prefetch_for_write(next + i);
   }
 };
 

@@ -5,9 +5,10 @@ namespace verbena::transport::shm {
 namespace {
 
 constexpr std::uint32_t full_events_to_grow = 2;
+constexpr std::uint32_t rounds_to_grow = 32;
 
 bool fits(const ring_sender& out, std::size_t size) noexcept {
-  return out.room > 0 &&
+  return !out.full() &&
          (size <= inline_payload || out.data_cost(static_cast<std::uint32_t>(size)) <= out.data_room);
 }
 
@@ -21,26 +22,29 @@ bool shm_fabric::make_room(pair_state& p, std::size_t size) {
     out.open(base_ + offset, first_shape);
     p.out_slot->ring.store(offset, std::memory_order_release);  // once; its head is filled
   }
-  const bool can_grow = !p.out_grown && where_.grown.lines != 0;
-  if (can_grow && size > first_shape.largest_payload()) grow(p);
   if (fits(out, size)) return true;
-  out.refresh();
+  const bool gained = out.refresh();
+  if (!p.out_grown && where_.grown.lines != 0) {
+    if (gained) {
+      ++p.rounds;
+      p.found_full = false;
+    }
+    // Full although the receiver has read on since it was last found full.
+    if (!fits(out, size) && !p.found_full) {
+      ++p.full_events;
+      p.found_full = true;
+    }
+    // Each round fetches a line the receiver wrote: a pair that makes many gets a ring where they are rare.
+    if (size > first_shape.largest_payload() || p.full_events == full_events_to_grow ||
+        p.rounds == rounds_to_grow)
+      grow(p);
+  }
+  const bool found = fits(out, size);
+  // A hint to whoever reports room; read too late, this side tries again by itself.
   std::atomic<std::uint32_t>& wanted = out.block().wanted;
-  if (fits(out, size)) {
-    if (wanted.load(std::memory_order_relaxed) != 0) wanted.store(0, std::memory_order_relaxed);
-    return true;
-  }
-  // Full in earnest. Asked again and again it counts once per progress of the receiver.
-  if (const std::uint64_t progress = out.line_count + out.data_count; progress != p.full_at) {
-    p.full_at = progress;
-    ++p.full_events;
-  }
-  if (!can_grow || p.full_events < full_events_to_grow) {
-    wanted.store(1, std::memory_order_relaxed);  // a hint: read too late, this side tries again by itself
-    return false;
-  }
-  grow(p);
-  return true;
+  if ((wanted.load(std::memory_order_relaxed) == 0) != found)
+    wanted.store(found ? 0 : 1, std::memory_order_relaxed);
+  return found;
 }
 
 /// Announces the larger ring in the line that is kept back for it; the packet that follows calls the
@@ -114,7 +118,7 @@ post_result shm_fabric::put_with_flag(peer to, buffer local, const remote_key& k
                                       std::uint64_t word, operation& op) {
   pair_state* p = meet(to);
   if (p == nullptr || !p->reachable() || prove(*p).outcome != proof::proven) return post_result::down;
-  if (p->out.room == 0 && !make_room(*p, 0)) return post_result::again;  // before anything is written
+  if (p->out.full() && !make_room(*p, 0)) return post_result::again;  // before anything is written
   const post_result written = put(to, local, key, offset, op);
   if (written != post_result::done) return written;
   // The copy was made by this processor in program order before the line's release store.

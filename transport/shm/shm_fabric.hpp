@@ -159,31 +159,37 @@ class shm_fabric {
 template <class Writer>
 inline post_result shm_fabric::send(peer to, envelope head, std::size_t size, Writer&& write) {
   pair_state* p = pairs_.find(to);
-  if (p == nullptr) [[unlikely]]
-    p = meet(to);
+  if (p == nullptr || p->out.full()) [[unlikely]]
+    p = meet(to);  // full is also whom we never met
   return p == nullptr ? post_result::down : send_on(*p, head, size, write);
 }
 
 template <class Writer>
 [[gnu::always_inline]] inline post_result shm_fabric::send_on(pair_state& p, envelope head, std::size_t size,
                                                               Writer&& write) {
-  if (p.out.room == 0) [[unlikely]] {
-    if (meet(p.who) == nullptr || !p.reachable()) return post_result::down;
+  if (p.out.full()) [[unlikely]] {
+    if (!p.reachable()) return post_result::down;
     if (!make_room(p, size)) return post_result::again;
   }
-  std::byte* room = p.out.at->payload;
-  if (size > inline_payload) {
-    room = p.out.take_data(static_cast<std::uint32_t>(size));
-    if (room == nullptr) [[unlikely]] {
+  if (size <= inline_payload) {
+    ring_line* line = p.out.at;
+    line->size = static_cast<std::uint32_t>(size);
+    line->head = head;
+    write(line->payload);
+    p.out.publish();
+  } else {
+    std::byte* data = p.out.take_data(static_cast<std::uint32_t>(size));
+    if (data == nullptr) [[unlikely]] {
       if (!make_room(p, size)) return post_result::again;
-      room = p.out.take_data(static_cast<std::uint32_t>(size));
+      data = p.out.take_data(static_cast<std::uint32_t>(size));
     }
+    ring_line* line = p.out.at;
+    line->size = static_cast<std::uint32_t>(size);
+    line->head = head;
+    write(data);
+    p.out.publish();
+    p.out.prefetch_data(size);
   }
-  ring_line& line = *p.out.at;
-  line.size = static_cast<std::uint32_t>(size);
-  line.head = head;
-  write(room);
-  p.out.publish();
   announce(p);
   return post_result::done;
 }
@@ -222,7 +228,8 @@ inline std::size_t shm_fabric::drain(pair_state& p, Sink& sink, unsigned at_most
       if (!follow(p, line)) return events + bury(p, errc::malformed, sink);
       continue;
     }
-    // A sender that has just set `wanted` unseen tries again by itself within a millisecond (runtime/waiter.hpp).
+    // A sender that has just set `wanted` unseen tries again by itself within a millisecond
+    // (runtime/waiter.hpp).
     if (p.in.advance() && p.bell->sleeping.load(std::memory_order_relaxed) != 0) [[unlikely]]
       base::ring(*p.bell);
     ++events;
@@ -257,13 +264,16 @@ inline std::size_t shm_fabric::poll_from(peer from, base::nanoseconds now, Sink&
     p = meet(from);
   if (p == nullptr) return 0;
   if (p->in.ready()) return drain(*p, sink, 1);  // who waits for one message wants no other first
-  if (!p->hot) [[unlikely]]
+  if (!p->hot) [[unlikely]] {
+    if (p->bell == nullptr && meet(from) == nullptr) return 0;
     if (find_ring(*p)) warm(*p, now);  // somebody waits for this very peer
+  }
   return 0;
 }
 
 template <class Take>
-[[gnu::always_inline]] inline next_packet shm_fabric::take_next(pair_state& p, base::nanoseconds now, Take&& take) {
+[[gnu::always_inline]] inline next_packet shm_fabric::take_next(pair_state& p, base::nanoseconds now,
+                                                                Take&& take) {
   if (!p.in.ready()) {
     if (!p.hot && find_ring(p)) [[unlikely]]
       warm(p, now);  // somebody waits for this very peer

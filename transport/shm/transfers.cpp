@@ -6,14 +6,13 @@
 namespace verbena::transport::shm {
 namespace {
 
-constexpr std::uint64_t smallest_chunk = 64 << 10;
+constexpr std::uint64_t smallest_chunk = 16 << 10;
 constexpr std::uint64_t largest_chunk = 256 << 10;
 constexpr std::size_t looked_at = 4;  ///< oldest, and others, that one poll looks at: it stays bounded
 
-/// Large enough that the system call's fixed cost is small, small enough that both ends share the message.
 std::uint32_t chunk_for(std::uint64_t bytes) noexcept {
-  const std::uint64_t eighth = (bytes / 8 + page_bytes - 1) / page_bytes * page_bytes;
-  return static_cast<std::uint32_t>(std::clamp(eighth, smallest_chunk, largest_chunk));
+  const std::uint64_t half = (bytes / 2 + page_bytes - 1) / page_bytes * page_bytes;
+  return static_cast<std::uint32_t>(std::clamp(half, smallest_chunk, largest_chunk));
 }
 
 errc to_errc(std::uint32_t error) noexcept {
