@@ -35,6 +35,7 @@ const char* words(errc e) noexcept {
       return "job is being ended";
     case errc::mismatch:
       return "ranks disagree about a collective";
+    case errc::peer_left: return "peer has left the job";
     case errc::system:
       return "system call failed";
   }

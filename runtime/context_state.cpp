@@ -141,8 +141,9 @@ void context_state::release(pooled_operation& p) noexcept {
 std::string context_state::obituary(peer who) const {
   if (!page_) return fmt::format("rank {} is gone", who.index);
   const base::rank_record& record = page_->record(who.index);
-  if (record.state.load(std::memory_order_acquire) != base::rank_state::failed)
-    return fmt::format("rank {} is gone", who.index);
+  const base::rank_state state = record.state.load(std::memory_order_acquire);
+  if (state == base::rank_state::left) return fmt::format("rank {} has left the job", who.index);
+  if (state != base::rank_state::failed) return fmt::format("rank {} is gone", who.index);
   const int how = static_cast<int>(record.outcome);
   if (WIFSIGNALED(how)) return fmt::format("rank {} was killed by signal {}", who.index, WTERMSIG(how));
   return fmt::format("rank {} exited with status {}", who.index, WEXITSTATUS(how));

@@ -9,7 +9,8 @@ namespace runtime {
 namespace {
 
 std::string words(const communicator_state& on, errc why, rank with) {
-  if (why == errc::peer_failed && with != any_source) return on.host().obituary(on.peer_of(with));
+  if ((why == errc::peer_failed || why == errc::peer_left) && with != any_source)
+    return on.host().obituary(on.peer_of(with));
   if (why == errc::peer_failed) return "a rank that might have sent is gone";
   return make_error_code(why).message();
 }

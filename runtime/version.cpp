@@ -1,6 +1,6 @@
 #include "base/clock.hpp"
 
-#include <verbena/verbena.hpp>
+#include <verbena/version.hpp>
 
 namespace verbena {
 

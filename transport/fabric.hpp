@@ -15,12 +15,11 @@
 //  4. A received packet's bytes are valid only during `on_packet`.
 //  5. `put_with_flag` arrives as `on_flag`, after the put is visible; never as user memory that somebody
 //  polls.
-//  6. `on_peer_down` comes once, and only when that peer can no longer write into local memory. Afterwards
-//  everything
-//     posted to it returns `down`, and its pending operations complete with errc::peer_failed before the
-//     call.
+//  6. `on_peer_down` comes once, when that peer can no longer write into local memory and all it had sent was
+//     reported. Why: peer_failed, peer_left (in good order), malformed. Afterwards everything posted to it
+//     returns `down`; its pending operations complete with errc::peer_failed before the call.
 //  7. No pointer travels: handles are slot + generation. What a peer sends can be wrong; it is decoded, never
-//  trusted.
+//     trusted.
 //  8. Time enters as an argument. Only runtime/waiter may block.
 // A fabric is used by one thread at a time (its context's lane).
 #pragma once

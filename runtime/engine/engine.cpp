@@ -58,13 +58,18 @@ void engine::on_limits_changed(peer from) noexcept {
 
 void engine::on_peer_down(peer from, errc why) noexcept {
   engine_peer& gone = meet(from);
-  if (gone.down) return;
-  gone.down = any_down_ = true;
+  if (gone.down != errc::success) return;
+  gone.down = why;
+  gone.channel = nullptr;   // the short ways lead through the checks again
+  gone.single_eager = 0;
+  any_down_ = true;
+  const bool failed = why != errc::peer_left;
+  any_failed_ |= failed;
   gone.open_receive = nullptr;
-  // What waited, was matched or was posted for this peer alone ends here; so does a receive from anybody, which would
-  // otherwise wait for a message that may never come. Data that arrived whole can still be received.
+  // What waited, was matched or was posted for this peer alone ends here. After a failure so does a receive from anybody,
+  // which would otherwise wait for a message that may never come. Data that arrived whole can still be received.
   messages_.for_each_live([&](message& m) {
-    if (m.with != nullptr && m.with != &gone) return;
+    if (m.with != &gone && (m.with != nullptr || !failed)) return;
     if (m.at == step::posted) matcher_.remove(m.posted);
     if (m.linked() && (m.at == step::eager || m.at == step::rts || m.at == step::put || m.at == step::fin ||
                        m.at == step::streaming || m.at == step::cts || m.at == step::refuse))

@@ -48,7 +48,7 @@ struct engine_peer : base::list_link {  // in `backlog_` while something waits
   parcel* open_parcel = nullptr;          ///< or into this parcel
   std::uint32_t index = 0;                ///< job rank
   transport::routed_fabric::channel channel = nullptr;  ///< the short way, where there is one
-  bool down = false;
+  errc down = errc::success;  ///< why nothing can be sent to it any more
   engine* host = nullptr;
 };
 
@@ -89,7 +89,7 @@ class engine {
                                       std::byte* data, std::size_t room, arrival& got);
   /// True if the next packet of a peer may be taken by a receive that is not posted: nothing older could want it, and no
   /// message that is older is waiting.
-  bool next_allowed() const noexcept { return !matcher_.has_posted() && !matcher_.has_unexpected() && !any_down_; }
+  bool next_allowed() const noexcept { return !matcher_.has_posted() && !matcher_.has_unexpected(); }
 
   /// One tick: polls, answers, retries, advances tasks. True if something moved.
   bool progress(base::nanoseconds now);
@@ -98,7 +98,7 @@ class engine {
   bool nothing_pending() const noexcept { return messages_.live() == 0; }
   /// Something was refused by a fabric and waits for room.
   bool retrying() const noexcept { return waiting_ != 0; }
-  bool peer_down(peer p) noexcept { return peers_[p.index].down; }
+  bool peer_down(peer p) noexcept { return peers_[p.index].down != errc::success; }
   bool any_peer_down() const noexcept { return any_down_; }
   const counters& counts() const noexcept { return counts_; }
 
@@ -121,6 +121,7 @@ class engine {
   post_result advance_stream(message& m);
   post_result send_control(message& m, wire::kind what);
   void flush();
+  void fail_waiting(engine_peer& p, errc why) noexcept;
   void finish(message& m, errc error) noexcept;
 
   void count_receive(std::byte* data, std::size_t got) noexcept;
@@ -155,6 +156,7 @@ class engine {
   std::size_t eager_override_;
   std::uint32_t self_;
   bool any_down_ = false;
+  bool any_failed_ = false;
   bool polling_ = false;  ///< inside fabric_.poll: nothing may be posted, sends only queue up
   bool flip_bytes_ = false;  ///< test builds: corrupt a received byte now and then
   std::size_t waiting_ = 0;  ///< messages in all FIFOs
@@ -184,8 +186,8 @@ inline engine_peer& engine::meet(peer p) {
 [[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes,
                                                         tag label) {
   engine_peer& to = way.to;
-  if (bytes > to.single_eager || waiting_ != 0 || to.down) [[unlikely]]
-    return false;
+  if (bytes > to.single_eager || waiting_ != 0) [[unlikely]]
+    return false;  // single_eager is 0 once the peer is down
   const auto* from = static_cast<const std::byte*>(data);
   const transport::envelope head = wire::pack(wire::kind::eager, way.context, way.self, label.value);
   auto write = [&](std::byte* at) { base::copy_bytes(at, from, bytes); };

@@ -17,7 +17,8 @@ void engine::receive(operation& op, const peer* from, const match_key& want, voi
     return;
   }
   engine_peer* source = from == nullptr ? nullptr : &meet(*from);
-  if (source != nullptr ? source->down : any_down_) return op.complete(errc::peer_failed);
+  if (source != nullptr && source->down != errc::success) return op.complete(source->down);
+  if (source == nullptr && any_failed_) return op.complete(errc::peer_failed);
   post(op, source, want, room, bytes);
 }
 

@@ -45,7 +45,7 @@ void engine::start(message& m) {
     const post_result result = fabric_.accept(peer{from.index}, buffer{m.data, m.total}, m.key, m.moving);
     if (result == post_result::down) {
       m.moving.on_done = nullptr;
-      finish_receive(m, from.down ? errc::peer_failed : errc::malformed);
+      finish_receive(m, from.down != errc::success ? from.down : errc::malformed);
     }
     return;
   }

@@ -25,7 +25,7 @@ void engine::read_limits(engine_peer& p) {
 void engine::send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label) {
   op.start();
   engine_peer& to = way.to;
-  if (to.down) return op.complete(errc::peer_failed);
+  if (to.down != errc::success) return op.complete(to.down);
   if (!polling_ && send_at_once(way, data, bytes, label)) return op.complete();
 
   ++counts_.messages_sent;
@@ -67,7 +67,8 @@ void engine::flush() {
         break;
       }
       // The message left the FIFO if its work there is over (`advance` changed its step or released it).
-      if (result == post_result::down) return on_peer_down(peer{p.index}, errc::peer_failed);  // ends all of them
+      if (result == post_result::down) fail_waiting(p, errc::peer_failed);  // before the fabric says why
+      if (p.waiting.empty()) break;
       if (!p.waiting.empty() && &p.waiting.front() == &m && m.live && m.at == before) {
         // A stream whose turn is over: to the back, so that others get theirs.
         m.unlink();
@@ -77,6 +78,14 @@ void engine::flush() {
     }
     if (p.waiting.empty()) p.unlink();
   });
+}
+
+/// Nothing can be sent to this peer any more: what waits for that ends.
+void engine::fail_waiting(engine_peer& p, errc why) noexcept {
+  while (!p.waiting.empty()) {
+    --waiting_;
+    finish(p.waiting.pop_front(), why);
+  }
 }
 
 post_result engine::advance(message& m) {

@@ -147,3 +147,42 @@ TEST_CASE("a rank that waits long sleeps, and wakes for a message", "[context][t
           return used < 0.05 ? "" : fmt::format("waiting 0.3 s cost {} s of CPU", used);
         })) == "");
 }
+
+TEST_CASE("a receive from a rank that left or died says so; one from anybody ends only after a death",
+          "[context][threads]") {
+  const auto how = GENERATE(base::rank_state::left, base::rank_state::failed);
+  runtime::in_process_job job(3, true);
+  std::vector<std::string> said(3);
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < 3; ++r)
+    threads.emplace_back([&, r] {
+      context self(runtime::context_state::join(job.member(r), {}));
+      int value = 0;
+      try {
+        if (r == 0) {  // waits for rank 2, which says one thing and goes
+          self.world().recv(value, rank{2});
+          said[r] = fmt::format("got {}; ", value);
+          self.world().recv(value, rank{2});
+        } else if (r == 1) {  // waits for anybody
+          self.world().recv(value, any_source, tag{7});
+          said[r] = fmt::format("got {}", value);
+        } else {
+          self.world().send(41, rank{0});
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          tests::announce(job, 2, how, 9);
+        }
+      } catch (const error& e) {
+        said[r] += e.what();
+      }
+      if (r == 0 && how == base::rank_state::left) self.world().send(43, rank{1}, tag{7});
+      job.member(r)->fence(30 * base::second);
+    });
+  for (std::thread& t : threads) t.join();
+  if (how == base::rank_state::left) {
+    CHECK(said[0] == "got 41; rank 0: recv of 4 B from rank 2, any tag: rank 2 has left the job");
+    CHECK(said[1] == "got 43");
+  } else {
+    CHECK(said[0] == "got 41; rank 0: recv of 4 B from rank 2, any tag: rank 2 was killed by signal 9");
+    CHECK(said[1] == "rank 1: recv of 4 B from any rank, tag 7: a rank that might have sent is gone");
+  }
+}

@@ -19,13 +19,14 @@ namespace verbena::tests {
 
 using rank_body = std::function<std::string(context&)>;
 
-/// Plays the launcher: tells everybody that a rank is gone, as if it had exited with status 1.
-inline void announce_failure(const runtime::in_process_job& job, std::uint32_t rank) {
+/// Plays the launcher: tells everybody how a rank ended. `outcome` is a wait(2) status.
+inline void announce(const runtime::in_process_job& job, std::uint32_t rank, base::rank_state state,
+                     std::uint32_t outcome) {
   struct stat info {};
   ::fstat(job.segment_fd(), &info);
   const base::mapping segment = base::mapping::shared(job.segment_fd(), static_cast<std::size_t>(info.st_size));
   std::string why;
-  if (const auto page = base::job_page::open(segment, why)) page->announce(rank, base::rank_state::failed, 1 << 8);
+  if (const auto page = base::job_page::open(segment, why)) page->announce(rank, state, outcome);
 }
 
 /// Runs `body` on each of `size` ranks; returns what each of them said.
@@ -41,7 +42,7 @@ inline std::vector<std::string> run_ranks(std::uint32_t size, const base::settin
         job.member(r)->fence(30 * base::second);  // nobody's memory goes while others may read it
       } catch (const std::exception& e) {
         said[r] = fmt::format("rank {} threw: {}", r, e.what());
-        announce_failure(job, r);  // so that the others do not wait for it
+        announce(job, r, base::rank_state::failed, 1 << 8);  // so that the others do not wait for it
       }
     });
   for (std::thread& t : threads) t.join();

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t never_expected = 2;  // sequences are odd, fresh 
 
 enum class health : std::uint8_t {
   well,
-  left,     ///< ended in good order: nothing can be sent any more
+  left,     ///< the launcher has seen it leave in good order; its ring is being drained
   failed,   ///< the launcher has seen it die; its ring is being drained
   buried,   ///< on_peer_down was reported
   corrupt,  ///< wrote a line that cannot be; reported as malformed

@@ -75,13 +75,8 @@ void shm_fabric::read_news() {
     ended_[i] = true;
     if (p.state != health::well) continue;
     p.out.close();  // the warm path asks `state` only when there is no room
-    if (state == base::rank_state::failed) {
-      p.state = health::failed;
-      dying_.push_back(&p);
-    } else {
-      p.state = health::left;  // what it sent is still read; it takes nothing any more
-      transfers_.abandon(p, true);
-    }
+    p.state = state == base::rank_state::failed ? health::failed : health::left;
+    dying_.push_back(&p);
   }
 }
 

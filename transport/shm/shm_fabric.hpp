@@ -328,16 +328,17 @@ std::size_t shm_fabric::keep_house(base::nanoseconds now, Sink& sink) {
   if (page_.header().news.load(std::memory_order_acquire) != news_seen_) read_news();
   for (std::size_t i = 0; i < dying_.size();) {
     pair_state& p = *dying_[i];
-    // Dead and reaped before the launcher told: all it wrote is visible, and it writes no more.
+    // It ended before the launcher told: all it wrote is visible, and it writes no more.
     const std::size_t found = find_ring(p) ? drain(p, sink, packets_per_look) : 0;
     events += found;
-    if (found != 0 && p.state == health::failed) {
+    const bool ending = p.state == health::failed || p.state == health::left;  // not found corrupt meanwhile
+    if (found != 0 && ending) {
       ++i;
       continue;
     }
     dying_[i] = dying_.back();
     dying_.pop_back();
-    if (p.state == health::failed) events += bury(p, errc::peer_failed, sink);
+    if (ending) events += bury(p, p.state == health::failed ? errc::peer_failed : errc::peer_left, sink);
   }
   if (!dying_.empty()) hurry();
   return events;
@@ -350,7 +351,7 @@ std::size_t shm_fabric::bury(pair_state& p, errc why, Sink& sink) {
   p.state = why == errc::malformed ? health::corrupt : health::buried;
   forget(p);
   complete_failures();
-  transfers_.abandon(p, why == errc::peer_failed);
+  transfers_.abandon(p, why != errc::malformed);
   sink.on_peer_down(p.who, why);
   return 1;
 }

@@ -28,6 +28,7 @@ enum class errc : std::uint8_t {
   aborted,           ///< the job is being ended
   mismatch,          ///< ranks called a collective with arguments that do not fit together
   system,            ///< a system call failed; the text names it and errno
+  peer_left,         ///< the process at the other end has left the job in good order
 };
 
 VERBENA_API const std::error_category& error_category() noexcept;

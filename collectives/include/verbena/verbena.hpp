@@ -1,0 +1,11 @@
+// All of Verbena. `#include <verbena/verbena.hpp>`, link with `pkg-config --libs verbena` or CMake's verbena::verbena.
+#pragma once
+
+#include <verbena/collectives.hpp>
+#include <verbena/communicator.hpp>
+#include <verbena/context.hpp>
+#include <verbena/error.hpp>
+#include <verbena/export.hpp>
+#include <verbena/request.hpp>
+#include <verbena/types.hpp>
+#include <verbena/version.hpp>
