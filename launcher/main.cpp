@@ -113,8 +113,7 @@ int run(const options& how) {
     return status_launcher;
   }
   if (how.verbose)
-    chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}, namespace {}\n", size, job.host,
-                              pmix_server::version(), job.name));
+    chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}\n", size, host, pmix_server::version()));
   launch one{how, plan.program_of, host, chatter.user_fd(), segment};
   return one.run(std::move(keeper), pmix);
 }
