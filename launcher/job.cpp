@@ -73,7 +73,7 @@ bool job::aborted(std::uint32_t rank, int code, std::string_view why, base::nano
                                   why.empty() ? "" : ": ", why));
 }
 
-bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now) {
+bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now, std::string_view core) {
   rank_entry& entry = ranks_[rank];
   entry.phase = rank_phase::ended;
   entry.wait_status = wait_status;
@@ -85,9 +85,10 @@ bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now) {
   }
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
-    return fail(status_signal + signal,
-                fmt::format("{}: killed by signal {} ({}) {}{}", who(rank), signal, ::strsignal(signal),
-                            age(now), WCOREDUMP(wait_status) ? ", core dumped" : ""));
+    return fail(
+        status_signal + signal,
+        fmt::format("{}: killed by signal {} ({}) {}{}{}", who(rank), signal, ::strsignal(signal), age(now),
+                    WCOREDUMP(wait_status) ? ", " : "", WCOREDUMP(wait_status) ? core : ""));
   }
   const int status = WEXITSTATUS(wait_status);
   if (status != 0)

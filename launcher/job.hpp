@@ -50,7 +50,9 @@ class job {
   bool joined(std::uint32_t rank, base::nanoseconds now);
   void left(std::uint32_t rank);
   bool aborted(std::uint32_t rank, int code, std::string_view why, base::nanoseconds now);
-  bool exited(std::uint32_t rank, int wait_status, base::nanoseconds now);
+  /// `core`: what to say of a core file, if the status tells of one.
+  bool exited(std::uint32_t rank, int wait_status, base::nanoseconds now,
+              std::string_view core = "core dumped");
   void signalled(int signal);
   void timed_out();
   void launcher_failed(std::string line);

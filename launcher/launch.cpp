@@ -1,5 +1,6 @@
 #include "launcher/launch.hpp"
 
+#include "launcher/core_file.hpp"
 #include "launcher/descent.hpp"
 
 #include <fcntl.h>
@@ -137,7 +138,8 @@ void launch::on_report(const keeper_report& report) {
       return;
     }
     case keeper_report::kind::exited: {
-      const bool failed = job_.exited(report.rank, report.value, base::steady_now());
+      const std::string core = WCOREDUMP(report.value) ? describe_core(report.pid, how_.directory) : "";
+      const bool failed = job_.exited(report.rank, report.value, base::steady_now(), core);
       if (!failed)
         segment_.announce(report.rank, base::rank_state::left, static_cast<std::uint32_t>(report.value));
       after_event(report.rank, failed);

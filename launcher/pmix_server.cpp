@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <net/if.h>
 #include <pmix.h>
 #include <pmix_server.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -199,10 +202,21 @@ std::string pmix_server::version() {
   return begin == std::string::npos ? text : text.substr(begin, text.find_first_of(", \n", begin) - begin);
 }
 
+/// The usual cause where it can be seen: libpmix speaks TCP over the loopback interface.
+static std::string likely_cause() {
+  const base::unique_fd socket{::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  const bool known = socket && ::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0;
+  return known && (request.ifr_flags & IFF_UP) == 0 ? "; the loopback interface is down (ip link set lo up)"
+                                                    : "";
+}
+
 std::string pmix_server::describe(const char* call, int status) const {
   return fmt::format(
-      "cannot start the PMIx server: {}: {} (libpmix {}, built with {}.{}.{}); -v shows its own words", call,
-      PMIx_Error_string(status), version(), PMIX_VERSION_MAJOR, PMIX_VERSION_MINOR, PMIX_VERSION_RELEASE);
+      "cannot start the PMIx server: {}: {} (libpmix {}, built with {}.{}.{}); -v shows its own words{}",
+      call, PMIx_Error_string(status), version(), PMIX_VERSION_MAJOR, PMIX_VERSION_MINOR,
+      PMIX_VERSION_RELEASE, likely_cause());
 }
 
 std::string pmix_server::start(const pmix_job& job) {

@@ -81,6 +81,17 @@ TEST_CASE("libpmix's own words do not reach the user when its server cannot star
         std::string::npos);
 }
 
+TEST_CASE("a loopback interface that is down is named as the cause") {
+  if (shell("unshare -rn true").status != 0) {
+    WARN("skipped: network namespaces are not to be had here");
+    return;
+  }
+  const outcome down = shell("unshare -rn $R -n 2 $C exchange");
+  CHECK(down.status == 125);
+  CHECK(down.errors.find("the loopback interface is down (ip link set lo up)") != std::string::npos);
+  CHECK(shell("unshare -rn sh -c 'ip link set lo up; $R -n 2 $C exchange'").status == 0);
+}
+
 TEST_CASE("a fence that not everybody reaches ends with a sentence, in time") {
   const outcome got =
       shell("$R -q -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then sleep 4; else exec $C late; fi'");

@@ -10,9 +10,11 @@ using namespace verbena::tests;
 
 namespace {
 
-// Ranks that join and sleep, each with an orphaned grandchild in another session that ignores what can be ignored.
+// Ranks that join and sleep, each with an orphaned grandchild in another session that ignores what can be
+// ignored.
 const char* const stubborn =
-    "exec $R -q -n 3 sh -c 'trap \"\" TERM HUP INT; (setsid sh -c \"trap \\\"\\\" TERM HUP INT; sleep 60\" &); "
+    "exec $R -q -n 3 sh -c 'trap \"\" TERM HUP INT; (setsid sh -c \"trap \\\"\\\" TERM HUP INT; sleep 60\" "
+    "&); "
     "exec $C sleep 60'";
 
 pid_t keeper_of(pid_t rdmarun) {

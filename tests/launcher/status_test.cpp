@@ -64,6 +64,16 @@ TEST_CASE("the status is the first failure's, and one line names rank, host, wha
   }
 }
 
+TEST_CASE("a core file is kept and named") {
+  const outcome got = shell("cd $T; ulimit -c unlimited; $R -n 1 sh -c 'kill -ABRT $$'; ls");
+  CHECK(got.errors.find("killed by signal 6 (Aborted)") != std::string::npos);
+  CHECK(got.errors.find(", core ") != std::string::npos);
+  const std::size_t named = got.errors.find("core dumped to '");
+  if (named == std::string::npos) return;  // this machine hands its cores to a program
+  const std::string path = got.errors.substr(named + 16, got.errors.find('\'', named + 16) - named - 16);
+  CHECK(got.output.find(path.substr(path.rfind('/') + 1)) != std::string::npos);
+}
+
 TEST_CASE("-q says nothing, the status remains") {
   const outcome got = shell("$R -q -n 5 sh -c 'exit 9'");
   CHECK(got.status == 9);

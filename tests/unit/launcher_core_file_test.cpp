@@ -1,0 +1,17 @@
+#include "launcher/core_file.hpp"
+
+#include <catch2/catch.hpp>
+
+using verbena::launcher::describe_core;
+
+TEST_CASE("a core file is named where the pattern allows it") {
+  CHECK(describe_core("core", false, 7, "/work") == "core dumped to '/work/core'");
+  CHECK(describe_core("core", true, 7, "/work") == "core dumped to '/work/core.7'");
+  CHECK(describe_core("core.%p", true, 7, "/work") == "core dumped to '/work/core.7'");
+  CHECK(describe_core("/var/cores/%%-%P", false, 7, "/work") == "core dumped to '/var/cores/%-7'");
+  CHECK(describe_core("|/usr/lib/systemd/systemd-coredump %P %u", false, 7, "/work") ==
+        "core handed to '/usr/lib/systemd/systemd-coredump'");
+  CHECK(describe_core("core.%e", false, 7, "/work") == "core dumped");
+  CHECK(describe_core("core.%", false, 7, "/work") == "core dumped");
+  CHECK(describe_core("", false, 7, "/work") == "core dumped");
+}
