@@ -147,7 +147,7 @@ TEST_CASE("a rank that died before it was attached is reported when it is", "[sh
   CHECK(sink.downs.size() == 1);
 }
 
-TEST_CASE("a rank that left in good order is read to the end and takes nothing more", "[shm]") {
+TEST_CASE("a rank that left in good order is read to the end and then reported", "[shm]") {
   shm_node node(2);
   auto a = node.fabric(0);
   auto b = node.fabric(1);
@@ -157,7 +157,8 @@ TEST_CASE("a rank that left in good order is read to the end and takes nothing m
   node.page.announce(1, base::rank_state::left, 0);
   for (int i = 0; i < 100; ++i) a->poll(0, sink);
   CHECK(sink.packets.size() == 1);
-  CHECK(sink.downs.empty());
+  REQUIRE(sink.downs.size() == 1);
+  CHECK(sink.downs[0] == std::pair{one, errc::peer_left});
   CHECK(send_message(*a, one, 1, 8) == post_result::down);
   CHECK(a->explain(one) == "shm: rank 1 has left the job");
   CHECK(a->arm());

@@ -47,6 +47,7 @@ struct alignas(line_bytes) pair_state {
   std::uint32_t full_events = 0;  ///< times the ring was full, once per progress of the receiver
   bool found_full = false;        ///< and the receiver has not read on since
   health state = health::well;
+  errc end = errc::success;  ///< why it is buried
   bool in_grown = false;
   bool out_grown = false;
   trial_result trial;

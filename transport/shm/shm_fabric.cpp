@@ -111,17 +111,10 @@ std::string shm_fabric::explain(peer to) const {
     return fmt::format("shm: rank {} is not on this node", to.index);
   pair_state* p = meet(to);
   if (p == nullptr) return fmt::format("shm: rank {} is this process", to.index);
-  switch (p->state) {
-    case health::failed:
-    case health::buried:
-      return fmt::format("shm: rank {} has failed", to.index);
-    case health::left:
-      return fmt::format("shm: rank {} has left the job", to.index);
-    case health::corrupt:
-      return fmt::format("shm: rank {} wrote a packet that cannot be", to.index);
-    case health::well:
-      break;
-  }
+  const bool left = p->state == health::left || p->end == errc::peer_left;
+  if (p->state == health::corrupt) return fmt::format("shm: rank {} wrote a packet that cannot be", to.index);
+  if (p->state != health::well)
+    return fmt::format("shm: rank {} has {}", to.index, left ? "left the job" : "failed");
   return fmt::format("shm: same segment; {}", describe(prove(*p)));
 }
 

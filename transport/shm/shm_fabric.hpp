@@ -349,6 +349,7 @@ std::size_t shm_fabric::bury(pair_state& p, errc why, Sink& sink) {
   // A peer that writes nonsense may still be alive: the one case in which on_peer_down cannot promise that it
   // writes no more.
   p.state = why == errc::malformed ? health::corrupt : health::buried;
+  p.end = why;
   forget(p);
   complete_failures();
   transfers_.abandon(p, why != errc::malformed);
