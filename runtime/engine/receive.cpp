@@ -101,8 +101,7 @@ void engine::on_eager_more(engine_peer& from, std::span<const std::byte> payload
 
 /// Appends a piece; what does not fit the buffer is dropped and remembered as truncation.
 void engine::store_piece(message& m, std::span<const std::byte> piece) noexcept {
-  const std::size_t room = m.size > m.moved ? m.size - m.moved : 0;
-  base::copy_bytes(m.data + m.moved, piece.data(), std::min(room, piece.size()));
+  if (m.size > m.moved) base::copy_bytes(m.data + m.moved, piece.data(), std::min(m.size - m.moved, piece.size()));
   m.moved += piece.size();
 }
 
