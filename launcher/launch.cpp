@@ -191,6 +191,15 @@ void launch::kill_all() {
   ending_ = killed_ = true;
   segment_.announce_ending();
   keeper_->kill_all();
+  loop_.after(3 * base::second, [this] {
+    for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
+      if (job_[rank].phase == rank_phase::running)
+        say(
+            fmt::format("rdmarun: rank {} on {}: process {} does not end although it is killed: rdmarun's "
+                        "keeper is stopped, or the "
+                        "kernel holds it, as it does when a file system or device does not answer",
+                        rank, host_, job_[rank].pid));
+  });
   // Ranks whose start was dropped will never report; the end of the keeper settles them.
   for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
     if (job_[rank].phase == rank_phase::waiting) {

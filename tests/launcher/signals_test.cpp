@@ -92,3 +92,21 @@ TEST_CASE("a rank's 'kill 0' does not reach the other ranks or the caller") {
       "alive'; echo $?");
   CHECK(got.output == "alive\n0\n");
 }
+
+TEST_CASE("a rank that cannot be killed is named, and waited for") {
+  // A stopped keeper stands for a process that the kernel holds: it does not carry out the order either.
+  shell_command command{
+      "exec $R --grace 0.2 -n 2 sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.05; done'"};
+  REQUIRE(both_ready(command));
+  pid_t keeper = -1;
+  for (const pid_t pid : children_of(command.pid()))
+    if (command_name(pid) == "rdmarun-keeper") keeper = pid;
+  REQUIRE(keeper > 0);
+  ::kill(keeper, SIGSTOP);
+  ::kill(command.pid(), SIGTERM);
+  for (int i = 0; i < 100 && command.errors().find("rank 1 on ") == std::string::npos; ++i) sleep_ms(100);
+  CHECK(command.errors().find("does not end although it is killed") != std::string::npos);
+  ::kill(keeper, SIGCONT);
+  CHECK(command.wait(20).status == 143);
+  CHECK(command.left_after(1).empty());
+}
