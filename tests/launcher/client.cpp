@@ -138,8 +138,11 @@ int act(const std::string& what, runtime::bootstrap& boot, int argument) {
   } else if (what == "segment") {
     const node_page node{boot};
     boot.fence(patience);
-    for (const std::uint32_t r : job.local_ranks)
+    for (const std::uint32_t r : job.local_ranks) {
+      // The launcher writes it when it gets to it, which may be after the fence.
+      for (int i = 0; i < 5000 && node.state(r) != base::rank_state::joined; ++i) ::usleep(1000);
       if (node.state(r) != base::rank_state::joined) return 13;
+    }
     node.page.header().awake.fetch_add(1, std::memory_order_relaxed);
     boot.fence(patience);
     fmt::print("rank {} counts {}\n", job.self, node.page.header().awake.load());
