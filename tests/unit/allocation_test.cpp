@@ -49,11 +49,37 @@ void round(context& self, std::vector<std::uint8_t>& out, std::vector<std::uint8
   }
 }
 
+/// More messages at once, all unexpected, than rounds can ever meet: how many meet is a matter of timing, and
+/// the pools must have grown for the worst of it.
+void crowd(context& self, const std::vector<std::size_t>& sizes) {
+  communicator world = self.world();
+  std::vector<std::uint8_t> out(sizes.back()), in(sizes.back());
+  std::vector<request> requests;
+  const auto with_others = [&](auto&& act) {
+    for (int other = 0; other < self.size(); ++other)
+      if (other != self.rank().value) act(rank{other});
+  };
+  constexpr int each = 6;
+  with_others([&](rank other) {
+    for (const std::size_t size : sizes)
+      for (int i = 0; i < each; ++i) requests.push_back(world.isend(out.data(), size, other, tag{5}));
+    requests.push_back(world.isend(out.data(), 1, other, tag{6}));
+  });
+  // All that came before it is here by then, unexpected.
+  with_others([&](rank other) { world.recv(in.data(), 1, other, tag{6}); });
+  with_others([&](rank other) {
+    for (const std::size_t size : sizes)
+      for (int i = 0; i < each; ++i) requests.push_back(world.irecv(in.data(), size, other, tag{5}));
+  });
+  for (request& r : requests) r.wait();
+}
+
 }  // namespace
 
 TEST_CASE("after warm-up the message path allocates nothing", "[allocation][threads]") {
   const auto said = tests::run_ranks(2, {}, [](context& self) -> std::string {
     std::vector<std::uint8_t> out(300'000, 5), in(300'000);
+    for (int i = 0; i < 3; ++i) crowd(self, {0, 8, 1000, 20'000, out.size()});
     for (int i = 0; i < 200; ++i) round(self, out, in);
     counting = true;  // both ranks set it; each is past its own warm-up, and the other within a message of it
     for (int i = 0; i < 200; ++i) round(self, out, in);
@@ -84,6 +110,7 @@ TEST_CASE("after warm-up the collectives allocate nothing", "[allocation][collec
           allreduce(world, in.data(), out.data(), count, element::f64, reduction::sum);
         barrier(world);
       };
+      for (int i = 0; i < 3; ++i) crowd(self, {0, 8, 200, 400, 800, 1600, 3200});
       for (int i = 0; i < 50; ++i) once();
       counting = true;
       for (int i = 0; i < 20; ++i) once();
