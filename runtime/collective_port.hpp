@@ -86,6 +86,9 @@ class collective_port {
 
   /// A member known to be dead, if any.
   virtual std::optional<rank> failed_member() const noexcept = 0;
+  /// A member known to have left the job in good order, if any: it has finished all its collectives, and takes part
+  /// in no other. That breaks only those that still need it, so `wait_until` does not end for it.
+  virtual std::optional<rank> departed_member() const noexcept { return std::nullopt; }
 
   virtual void add_task(progress_task& task) noexcept = 0;
   virtual std::unique_ptr<extension>& slot() noexcept = 0;

@@ -44,10 +44,16 @@ bool communicator_state::nothing_pending() const noexcept { return host_.engine(
 
 base::nanoseconds communicator_state::spin_budget() const noexcept { return host_.spin_budget(); }
 
-std::optional<rank> communicator_state::failed_member() const noexcept {
+std::optional<rank> communicator_state::failed_member() const noexcept { return member_lost(false); }
+
+std::optional<rank> communicator_state::departed_member() const noexcept { return member_lost(true); }
+
+std::optional<rank> communicator_state::member_lost(bool in_good_order) const noexcept {
   if (!host_.engine().any_peer_down()) return std::nullopt;
-  for (int r = 0; r < size(); ++r)
-    if (host_.engine().peer_down(peer_of(rank{r}))) return rank{r};
+  for (int r = 0; r < size(); ++r) {
+    const errc why = host_.engine().why_down(peer_of(rank{r}));
+    if (why != errc::success && (why == errc::peer_left) == in_good_order) return rank{r};
+  }
   return std::nullopt;
 }
 

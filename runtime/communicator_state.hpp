@@ -45,6 +45,7 @@ class communicator_state final : public collective_port {
   bool nothing_pending() const noexcept override;
   base::nanoseconds spin_budget() const noexcept override;
   std::optional<rank> failed_member() const noexcept override;
+  std::optional<rank> departed_member() const noexcept override;
   void add_task(progress_task& task) noexcept override;
   std::unique_ptr<extension>& slot() noexcept override { return slot_; }
 
@@ -52,6 +53,7 @@ class communicator_state final : public collective_port {
 
  private:
   void remember(rank r);
+  std::optional<rank> member_lost(bool in_good_order) const noexcept;
 
   context_state& host_;
   std::uint32_t context_;

@@ -99,6 +99,7 @@ class engine {
   /// Something was refused by a fabric and waits for room.
   bool retrying() const noexcept { return waiting_ != 0; }
   bool peer_down(peer p) noexcept { return peers_[p.index].down != errc::success; }
+  errc why_down(peer p) noexcept { return peers_[p.index].down; }
   bool any_peer_down() const noexcept { return any_down_; }
   const counters& counts() const noexcept { return counts_; }
 
