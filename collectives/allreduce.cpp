@@ -47,8 +47,8 @@ void allreduce(runtime::collective_port& port, const void* in, void* out, std::s
     state.refuse_if_lost("allreduce");
     if (allreduce_in_lines(state, in, out, count, each, reduce)) [[likely]]
       return;
-    const auto dead = port.failed_member();
-    state.lost("allreduce", dead ? errc::peer_failed : errc::aborted, dead ? dead->value : -1);
+    const auto [why, who] = state.loss();
+    state.lost("allreduce", why, who);
   }
   const choice chosen = choose_allreduce(state.here, bytes, port.settings());
   if (bytes == 0)

@@ -10,8 +10,8 @@ void barrier(runtime::collective_port& port) {
     state.refuse_if_lost("barrier");
     if (barrier_in_lines(state)) [[likely]]
       return;
-    const auto dead = port.failed_member();
-    state.lost("barrier", dead ? errc::peer_failed : errc::aborted, dead ? dead->value : -1);
+    const auto [why, who] = state.loss();
+    state.lost("barrier", why, who);
   }
   if (state.size == 1) return;
   state.run(choose_barrier(state.here, port.settings()).how, {}, "barrier");

@@ -76,8 +76,14 @@ void communicator_state::run(method how, const work& call, std::string_view what
   if (one.error() != errc::success) lost(what, one.error(), one.culprit());
 }
 
+std::pair<errc, int> communicator_state::loss() const noexcept {
+  if (const auto dead = port.failed_member()) return {errc::peer_failed, dead->value};
+  if (const auto gone = port.departed_member()) return {errc::peer_left, gone->value};
+  return {errc::aborted, -1};
+}
+
 void communicator_state::lost(std::string_view what, errc why, int culprit) {
-  if (why == errc::peer_failed || why == errc::aborted) {
+  if (why == errc::peer_failed || why == errc::peer_left || why == errc::aborted) {
     lost_ = why;
     culprit_ = culprit;
   }
@@ -85,6 +91,11 @@ void communicator_state::lost(std::string_view what, errc why, int culprit) {
     throw error(why,
                 fmt::format("{}: rank {} of this communicator of {} is gone; rank {} gave up waiting for it",
                             what, culprit, size, self));
+  if (why == errc::peer_left)
+    throw error(
+        why, fmt::format("{}: rank {} of this communicator of {} has left the job, and rank {} still needed "
+                         "it; all ranks must make the same collective calls",
+                         what, culprit, size, self));
   if (why == errc::aborted)
     throw error(why, fmt::format("{}: the job is being ended; rank {} gave up", what, self));
   throw error(why, fmt::format("{}: the message with rank {} failed at rank {}: {}", what, culprit, self,

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace verbena::collectives {
@@ -30,6 +31,8 @@ class communicator_state final : public runtime::extension {
   execution& idle(method how);
   /// Runs a call to its end. Throws error{peer_failed, ...} in the name of `what`.
   void run(method how, const work& call, std::string_view what);
+  /// Why a wait has ended for good, and whose absence it is (-1: unknown).
+  std::pair<errc, int> loss() const noexcept;
   /// Throws what `run` throws when a member is dead; from then on the node block is out of step, and every
   /// further call fails the same way.
   [[noreturn]] void lost(std::string_view what, errc why, int culprit);

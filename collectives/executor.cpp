@@ -117,8 +117,9 @@ bool execution::op_ended(std::size_t index) noexcept {
     return false;
   }
   if (op.done() && op.result.error != errc::success) {
+    // A peer that leaves may do so because somebody else has died: that is what to report.
     const auto dead = home_.port.failed_member();
-    fail(op.result.error, dead ? dead->value : list_.steps[step_of_[index]].peer);
+    fail(dead ? errc::peer_failed : op.result.error, dead ? dead->value : list_.steps[step_of_[index]].peer);
     return false;
   }
   return true;
@@ -268,8 +269,8 @@ void execution::wait() noexcept {
       break;
   }
   if (well) return;
-  const auto dead = home_.port.failed_member();
-  fail(dead ? errc::peer_failed : errc::aborted, dead ? dead->value : -1);
+  const auto [why, who] = home_.loss();
+  fail(why, who);
 }
 
 void execution::finish() noexcept {

@@ -51,10 +51,21 @@ bool node_wait::asleep(look ready, void* argument, bool gathering) noexcept {
     head.futex_sleepers.fetch_sub(1, std::memory_order_relaxed);
     if (ready(argument)) return true;
   }
+  // Whoever has left the job in good order had finished this exchange or gathering, so had seen all that we
+  // wait for, if it took part at all: once it is gone and we are not ready, we never will be.
+  struct hope {
+    runtime::collective_port& port;
+    look ready;
+    void* argument;
+  } waiting{port_, ready, argument};
+  const look over = [](void* p) noexcept {
+    const hope& h = *static_cast<hope*>(p);
+    return h.ready(h.argument) || h.port.departed_member().has_value();
+  };
   head.bell_sleepers.fetch_add(1, std::memory_order_seq_cst);  // before the looks in wait_until
-  const bool well = port_.wait_until(ready, argument);
+  port_.wait_until(over, &waiting);
   head.bell_sleepers.fetch_sub(1, std::memory_order_relaxed);
-  return well || ready(argument);
+  return ready(argument);
 }
 
 void node_wait::release(std::uint32_t number) noexcept {
