@@ -139,7 +139,7 @@ class engine {
   void store_piece(message& m, std::span<const std::byte> piece) noexcept;
   void finish_receive(message& m, errc error) noexcept;
   void complete_receive(operation& op, const wire::header& head, std::byte* data, std::size_t room, std::size_t total,
-                        errc error) noexcept;
+                        std::size_t got, errc error) noexcept;
 
   // rendezvous (rendezvous.cpp)
   void on_rts(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);

@@ -129,7 +129,7 @@ void engine::accept_parcel(operation& op, parcel& p, std::byte* data, std::size_
     const wire::header head = p.head;
     const std::size_t total = p.total;
     unpark(p);
-    complete_receive(op, head, data, bytes, total, errc::success);
+    complete_receive(op, head, data, bytes, total, std::min(bytes, total), errc::success);
     return;
   }
   message& m = messages_.take();
@@ -157,13 +157,14 @@ void engine::finish_receive(message& m, errc error) noexcept {
   std::byte* const data = m.data;
   const std::size_t room = m.size;
   const std::size_t total = m.total;
+  const std::size_t got = m.at == step::refuse ? 0 : std::min(room, total);  // refused: no data has moved
   messages_.release(m);
-  complete_receive(op, head, data, room, total, error);
+  complete_receive(op, head, data, room, total, got, error);
 }
 
 void engine::complete_receive(operation& op, const wire::header& head, std::byte* data, std::size_t room,
-                              std::size_t total, errc error) noexcept {
-  const std::size_t got = error == errc::success ? std::min(room, total) : 0;
+                              std::size_t total, std::size_t got, errc error) noexcept {
+  if (error != errc::success) got = 0;
   count_receive(data, got);
   op.result = {.source = rank{head.source}, .label = tag{head.label}, .bytes = got, .sent_bytes = total,
                .error = errc::success};
