@@ -50,6 +50,9 @@ struct operation : base::list_link {
     if (on_done != nullptr) on_done(*this);
   }
 
+  /// Whoever ran it has let go of it without an end (an offer withdrawn): as if it had not been started.
+  void take_back() noexcept { state_ = state::idle; }
+
  private:
   state state_ = state::idle;
 };
