@@ -73,7 +73,12 @@ bool execution::take_turn() noexcept {
 bool execution::advance() noexcept {
   if (state_ != state::running) return false;
   blocked_ = blocked::no;
-  return take_turn() && run_until_blocked();
+  const bool moved = take_turn() && run_until_blocked();
+  // A task has no waiter that looks after the members: one that is blocked may be waiting for a member that lives and
+  // has given up because another died.
+  if (!moved && state_ == state::running && linked())
+    if (const auto dead = home_.port.failed_member()) fail(errc::peer_failed, dead->value);
+  return moved;
 }
 
 /// The order is: lead of 0; then for each repetition the lead of the next one, its own rest, and what it
