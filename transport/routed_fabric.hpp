@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -105,15 +106,25 @@ class routed_fabric {
                     [&](auto& leaf) { return region{leaf.register_memory(local), routes_[to.index]}; });
   }
 
-  // bulk_method::together: only shared memory has it.
+  // bulk_method::together: leaves that do not share are never asked (limits), and would answer down.
   post_result offer(peer to, buffer local, remote_key& ticket, operation& op) {
-    return shm_ ? shm_->offer(to, local, ticket, op) : post_result::down;
+    return on_route(*this, to, post_result::down, [&](auto& leaf) {
+      if constexpr (sharing_fabric<std::remove_reference_t<decltype(leaf)>>) return leaf.offer(to, local, ticket, op);
+      return post_result::down;
+    });
   }
   post_result accept(peer from, buffer local, remote_key& ticket, operation& op) {
-    return shm_ ? shm_->accept(from, local, ticket, op) : post_result::down;
+    return on_route(*this, from, post_result::down, [&](auto& leaf) {
+      if constexpr (sharing_fabric<std::remove_reference_t<decltype(leaf)>>)
+        return leaf.accept(from, local, ticket, op);
+      return post_result::down;
+    });
   }
   void withdraw(peer to, remote_key& ticket) {
-    if (shm_) shm_->withdraw(to, ticket);
+    on_route(*this, to, false, [&](auto& leaf) {
+      if constexpr (sharing_fabric<std::remove_reference_t<decltype(leaf)>>) leaf.withdraw(to, ticket);
+      return true;
+    });
   }
 
   template <class Sink>
