@@ -83,7 +83,12 @@ std::optional<job_page> job_page::open(const mapping& segment, std::string& why)
       header->segment_bytes > segment.size() || header->shm_offset > header->segment_bytes ||
       header->shm_offset < page_end(header->job_size, header->local_size))
     return refuse("the sizes in the job page contradict each other");
-  return job_page{header};
+  const job_page page{header};
+  const auto ranks = page.local_ranks();
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i] >= header->job_size || (i > 0 && ranks[i] <= ranks[i - 1]))
+      return refuse("the local ranks in the job page are out of order or outside the job");
+  return page;
 }
 
 std::span<const std::uint32_t> job_page::local_ranks() const noexcept {

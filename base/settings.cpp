@@ -13,8 +13,11 @@ namespace {
 template <class Integer>
 bool parse_integer(std::string_view text, Integer& value) noexcept {
   const char* end = text.data() + text.size();
-  auto [stop, failure] = std::from_chars(text.data(), end, value);
-  return failure == std::errc{} && stop == end;
+  Integer whole{};  // from_chars also takes the front of a text that goes on wrongly
+  auto [stop, failure] = std::from_chars(text.data(), end, whole);
+  if (failure != std::errc{} || stop != end) return false;
+  value = whole;
+  return true;
 }
 
 setting_row words(std::string_view variable, std::string settings::*member,
