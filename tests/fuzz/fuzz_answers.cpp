@@ -1,0 +1,261 @@
+// A hostile peer that knows the protocol: it keeps the handles, keys and tickets the engine sends it and
+// answers with them, rightly or bent in one field, twice, late, or to the wrong question. So the input
+// reaches the states behind a right handle, which any bytes (fuzz_packets) seldom do. What must hold is the
+// same: no byte outside a buffer, no end of the process, and every operation over once the peer has died.
+#include "base/check.hpp"
+#include "runtime/bootstrap/in_process.hpp"
+#include "runtime/context_state.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace {
+
+using namespace verbena;
+using namespace verbena::runtime;
+namespace sim = verbena::transport::sim;
+
+constexpr peer attacker{0}, victim{1};
+
+class script {
+ public:
+  script(const std::uint8_t* data, std::size_t size) : left_(data, size) {}
+  bool empty() const { return left_.empty(); }
+  std::uint32_t below(std::uint32_t bound) {
+    if (left_.empty()) return 0;
+    const std::uint32_t value = left_.front();
+    left_ = left_.subspan(1);
+    return value % bound;
+  }
+  std::uint64_t size() { return std::uint64_t{below(256)} << below(24) % 60; }
+
+ private:
+  std::span<const std::uint8_t> left_;
+};
+
+/// What the victim said, by kind: its announcements (RTS) and clearances (CTS).
+struct ears {
+  std::vector<wire::rts_body> announced;
+  std::vector<wire::cts_body> cleared;
+  void on_packet(peer, transport::envelope e, std::span<const std::byte> payload) noexcept {
+    const wire::header head = wire::decode(e);
+    if (head.what == wire::kind::rts)
+      if (const auto body = wire::take<wire::rts_body>(payload)) announced.push_back(*body);
+    if (head.what == wire::kind::cts)
+      if (const auto body = wire::take<wire::cts_body>(payload)) cleared.push_back(*body);
+  }
+  void on_flag(peer, std::uint64_t) noexcept {}
+  void on_peer_down(peer, errc) noexcept {}
+  void on_limits_changed(peer) noexcept {}
+};
+
+class attack {
+ public:
+  attack(std::uint8_t how, std::uint8_t seed)
+      : world_(make(how, seed)),
+        job_(2, false),
+        hostile_(world_, attacker),
+        target_(context_state::join(job_.member(victim.index), {},
+                                    std::make_unique<sim::sim_fabric>(world_, victim))) {}
+
+  void run(script input) {
+    while (!input.empty() && operations_.size() < 48) {
+      act(input);
+      for (std::uint32_t n = input.below(4); n > 0; --n) turn();
+    }
+    world_.kill(attacker);
+    for (int quiet = 0; quiet < 3; quiet = turn() ? 0 : quiet + 1) {
+    }
+    for (const exchange& e : operations_) {
+      base::check(e.op.done(), "an operation outlived its only peer");
+      base::check(e.op.result.bytes <= e.data.size(), "more bytes arrived than there was room for");
+    }
+  }
+
+ private:
+  struct exchange {
+    operation op;
+    std::vector<std::byte> data;
+  };
+  struct bait {  // memory and operations of the attacker, for real puts and offers
+    std::vector<std::byte> data;
+    operation op;
+  };
+
+  static sim::world_options make(std::uint8_t how, std::uint8_t seed) {
+    sim::world_options o;
+    o.size = 2;
+    o.seed = seed;
+    o.limits.packet_bytes = 256;
+    o.limits.eager_bytes = 300;
+    o.limits.bulk = static_cast<transport::bulk_method>(how % 3);
+    o.again_ppm = how % 2 == 0 ? 0 : 300'000;
+    o.refuse_region_ppm = how % 5 == 0 ? 300'000 : 0;
+    return o;
+  }
+
+  void act(script& input) {
+    switch (input.below(10)) {
+      case 0:
+      case 1:
+        return receive(input);
+      case 2:
+        return send(input);
+      case 3:
+        return eager(input);
+      case 4:
+        return announce(input);
+      case 5:
+        return clear(input);
+      case 6:
+        return end(input);
+      case 7:
+        return data(input);
+      case 8:
+        return put(input);
+      default:
+        return accept(input);
+    }
+  }
+
+  void receive(script& input) {
+    exchange& e = operations_.emplace_back();
+    e.data.resize(std::size_t{input.below(256)} * 8);
+    const bool any = input.below(3) == 0;
+    target_->engine().receive(e.op, any ? nullptr : &attacker,
+                              {target_->world().context(), any ? any_source : rank{0},
+                               input.below(3) == 0 ? any_tag : tag{input.below(2)}},
+                              e.data.data(), e.data.size());
+  }
+  void send(script& input) {
+    exchange& e = operations_.emplace_back();
+    e.data.resize(std::size_t{input.below(256)} * 8);
+    target_->engine().send(e.op, target_->world().way_to(rank{0}), e.data.data(), e.data.size(), tag{0});
+  }
+
+  void eager(script& input) {
+    const wire::eager_body body{.total = input.below(3) == 0 ? input.size() : input.below(256) * 3,
+                                .sender = {}};
+    const std::size_t bytes = input.below(200);
+    static constexpr wire::kind kinds[] = {wire::kind::eager, wire::kind::eager_first,
+                                           wire::kind::eager_more};
+    const wire::kind what = kinds[input.below(3)];
+    post(what, input, what == wire::kind::eager_first ? &body : nullptr, bytes);
+  }
+  void announce(script& input) {
+    wire::rts_body body{.total = input.below(4) == 0 ? input.size() : input.below(256) * 8,
+                        .sender = {input.below(4), input.below(4)},
+                        .key = {},
+                        .method = static_cast<std::uint8_t>(input.below(4)),
+                        .reserved = {}};
+    if (input.below(2) == 0) {
+      bait& b = baits_.emplace_back();
+      b.data.resize(std::min<std::uint64_t>(body.total, 4096));
+      hostile_.offer(victim, {b.data.data(), b.data.size()}, body.key, b.op);
+    }
+    post(wire::kind::rts, input, &body, 0);
+  }
+  void clear(script& input) {
+    if (ears_.announced.empty()) return;
+    const auto& rts = ears_.announced[input.below(static_cast<std::uint32_t>(ears_.announced.size()))];
+    wire::cts_body body{.sender = rts.sender,
+                        .receiver = {input.below(3), input.below(3)},
+                        .key = {},
+                        .bytes = rts.total,
+                        .offset = 0};
+    bend(input, body.bytes);
+    bend(input, body.offset);
+    if (input.below(2) == 0) {
+      bait& b = baits_.emplace_back();
+      b.data.resize(input.below(2) == 0 ? rts.total : input.below(256));
+      regions_.push_back(hostile_.register_memory({b.data.data(), b.data.size()}));
+      body.key = regions_.back().key();
+    }
+    post(wire::kind::cts, input, &body, 0);
+  }
+  void end(script& input) {
+    wire::fin_body body{.to = {input.below(4), input.below(4)},
+                        .bytes = input.below(256),
+                        .error = static_cast<std::uint8_t>(input.below(20)),
+                        .from_sender = static_cast<std::uint8_t>(input.below(2)),
+                        .reserved = {}};
+    if (!ears_.cleared.empty() && input.below(2) == 0)
+      body.to = ears_.cleared[input.below(static_cast<std::uint32_t>(ears_.cleared.size()))].receiver;
+    else if (!ears_.announced.empty())
+      body.to = ears_.announced[input.below(static_cast<std::uint32_t>(ears_.announced.size()))].sender;
+    post(wire::kind::fin, input, &body, 0);
+  }
+  void data(script& input) {
+    if (ears_.cleared.empty()) return;
+    const auto& cts = ears_.cleared[input.below(static_cast<std::uint32_t>(ears_.cleared.size()))];
+    wire::data_body body{.receiver = cts.receiver, .offset = offset_};
+    bend(input, body.offset);
+    const std::size_t bytes = input.below(230);
+    offset_ = input.below(4) == 0 ? 0 : offset_ + bytes;
+    post(wire::kind::data, input, &body, bytes);
+  }
+  void put(script& input) {
+    if (ears_.cleared.empty()) return;
+    const auto& cts = ears_.cleared[input.below(static_cast<std::uint32_t>(ears_.cleared.size()))];
+    bait& b = baits_.emplace_back();
+    b.data.resize(input.below(2) == 0 ? std::min<std::uint64_t>(cts.bytes, 8192) : input.below(256) * 16);
+    std::uint64_t at = 0;
+    bend(input, at);
+    hostile_.put(victim, {b.data.data(), b.data.size()}, cts.key, at, b.op);
+  }
+  void accept(script& input) {
+    if (ears_.announced.empty()) return;
+    const auto& rts = ears_.announced[input.below(static_cast<std::uint32_t>(ears_.announced.size()))];
+    bait& b = baits_.emplace_back();
+    b.data.resize(std::min<std::uint64_t>(rts.total, 1 << 20));
+    hostile_.accept(victim, {b.data.data(), b.data.size()}, rts.key, b.op);
+  }
+
+  static void bend(script& input, std::uint64_t& field) {
+    if (input.below(4) == 0) field ^= input.size();
+  }
+
+  template <class Body>
+  void post(wire::kind what, script& input, const Body* body, std::size_t more) {
+    const wire::header head{.what = what,
+                            .flags = 0,
+                            .lane = 0,
+                            .reserved = 0,
+                            .context = {target_->world().context()},
+                            .source = 0,
+                            .label = static_cast<std::int32_t>(input.below(2))};
+    const std::size_t front = body == nullptr ? 0 : sizeof(Body);
+    hostile_.send(victim, wire::encode(head), front + more, [&](std::byte* at) {
+      if (body != nullptr) at = wire::put(at, *body);
+      std::fill_n(at, more, std::byte{0x5a});
+    });
+  }
+
+  bool turn() {
+    bool moved = target_->progress(world_.now());
+    if (world_.alive(attacker)) moved |= hostile_.poll(world_.now(), ears_) != 0;
+    return moved | world_.step();
+  }
+
+  sim::sim_world world_;
+  in_process_job job_;
+  std::deque<bait> baits_;
+  std::vector<transport::table_region> regions_;
+  ears ears_;
+  std::uint64_t offset_ = 0;
+  std::deque<exchange> operations_;
+  sim::sim_fabric hostile_;
+  std::unique_ptr<context_state> target_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 2) return 0;
+  attack(data[0], data[1]).run({data + 2, size - 2});
+  return 0;
+}
