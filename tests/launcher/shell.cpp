@@ -15,15 +15,18 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace verbena::tests {
 namespace {
 
+/// By system calls: a stream throws when the process goes away between open and read.
 std::string read_all(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+  const base::unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  std::string text;
+  char bytes[4096];
+  for (ssize_t count; file && (count = ::read(file.get(), bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<std::size_t>(count));
+  return text;
 }
 
 std::string content(int fd) {
