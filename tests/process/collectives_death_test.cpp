@@ -40,3 +40,21 @@ TEST_CASE("survivors of a collective are told who is gone", "[collectives][fault
   CHECK(occurrences(end.output, "NOT") == 0);
   CHECK(occurrences(end.output, "rank 1 of this") >= 1);
 }
+
+TEST_CASE("a rank that leaves early is named by those that still need it", "[collectives][faults]") {
+  const std::string algorithm = GENERATE("auto", "ring");
+  const int count = GENERATE(0, 1, 60000);
+  const int ranks = GENERATE(2, 4);
+  const std::string barrier = algorithm == "ring" ? "dissemination" : "auto";
+  const std::string command = fmt::format(
+      "VERBENA_ALLREDUCE={} VERBENA_BARRIER={} launcher/rdmarun -q -n {} tests/process/die_in_collective {} "
+      "leave",
+      algorithm, barrier, ranks, count);
+  INFO(command);
+  const finished end = run(command, std::chrono::seconds(30));
+  INFO(end.output << end.errors);
+  CHECK_FALSE(end.timed_out);
+  CHECK(end.status == 0);
+  CHECK(occurrences(end.output, "told within a second: ") == ranks - 1);
+  CHECK(occurrences(end.output, "NOT") == 0);
+}
