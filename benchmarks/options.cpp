@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 namespace bench {
 namespace {
@@ -91,6 +93,8 @@ std::optional<int> parse(int argc, char** argv, options& into) {
     return first_rank() ? app.exit(wanted_help) : 0;
   } catch (const CLI::ParseError& wrong) {
     if (first_rank()) fmt::print(stderr, "{}: {}; see {} --help\n", into.program, wrong.what(), into.program);
+    // The others let it speak: a launcher ends the job when the first rank leaves with an error.
+    if (!first_rank()) std::this_thread::sleep_for(std::chrono::seconds(1));
     return exit_usage;
   }
   return std::nullopt;
