@@ -72,8 +72,9 @@ struct job_page_header {
   std::atomic<std::uint32_t> ending;    ///< 1: the job is being ended, do not wait for anybody
   // line 2: ranks of this node that are running, not asleep (a hint for how long to spin)
   alignas(cache_line) std::atomic<std::int32_t> awake;
-  // line 3: room
-  alignas(cache_line) std::byte reserved[cache_line];
+  // line 3: constant after creation
+  alignas(cache_line) std::uint32_t cores;  ///< the ranks of this node share: mask and quota of the launcher
+  std::byte reserved[cache_line - 4];
 };
 static_assert(sizeof(job_page_header) == 4 * cache_line);
 static_assert(offsetof(job_page_header, news) == cache_line);

@@ -9,21 +9,17 @@
 namespace verbena::runtime {
 namespace {
 
-int cores_of_mask() noexcept {
-  cpu_set_t mask;
-  return ::sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
-}
-
 // Long enough that a peer at work on a large copy does not find us asleep; short against anybody's patience.
 constexpr base::nanoseconds spin_when_free = 50 * base::microsecond;
 
 }  // namespace
 
-void yield_cpu() noexcept { ::sched_yield(); }
+void yield_cpu() noexcept {
+  ::sched_yield();
+}
 
 waiter::waiter(const base::job_page* page, std::uint32_t local_index, std::int64_t spin_us) noexcept
-    : page_(page), local_index_(local_index), fixed_spin_(spin_us < 0 ? -1 : spin_us * base::microsecond),
-      cores_(cores_of_mask()) {
+    : page_(page), local_index_(local_index), fixed_spin_(spin_us < 0 ? -1 : spin_us * base::microsecond) {
   if (page_ != nullptr) page_->header().awake.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -34,7 +30,9 @@ waiter::~waiter() {
 base::nanoseconds waiter::spin_budget() const noexcept {
   if (fixed_spin_ >= 0) return fixed_spin_;
   if (page_ == nullptr) return spin_when_free;
-  return page_->header().awake.load(std::memory_order_relaxed) <= cores_ ? spin_when_free : 0;
+  // The launcher's cores, not this rank's mask: ranks that are bound to a core each have a core each.
+  const auto cores = static_cast<std::int32_t>(page_->header().cores);
+  return page_->header().awake.load(std::memory_order_relaxed) <= cores ? spin_when_free : 0;
 }
 
 std::uint32_t waiter::word() const noexcept {

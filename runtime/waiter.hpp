@@ -58,7 +58,6 @@ class waiter {
   const base::job_page* page_;
   std::uint32_t local_index_;
   base::nanoseconds fixed_spin_;  ///< < 0: by free cores
-  int cores_;                     ///< of the CPU mask (quota included)
   base::nanoseconds last_wait_ = 0;
 };
 
