@@ -73,7 +73,27 @@ void communicator_state::run(method how, const work& call, std::string_view what
     if (one.done()) break;
     one.wait();
   }
-  if (one.error() != errc::success) lost(what, one.error(), one.culprit());
+  if (one.error() == errc::success) return;
+  const auto [why, culprit] = cause(one.error(), one.culprit());
+  lost(what, why, culprit);
+}
+
+/// A message may fail only because its other end gave up after a death that we have not heard of yet, and took its
+/// buffer with it. So what is no loss by itself waits a moment for the news.
+std::pair<errc, int> communicator_state::cause(errc seen, int culprit) noexcept {
+  if (seen == errc::peer_failed || seen == errc::peer_left || seen == errc::aborted) return {seen, culprit};
+  struct moment {
+    runtime::collective_port& port;
+    base::nanoseconds until;
+  } news{port, base::steady_now() + 200 * base::millisecond};
+  const bool well = port.wait_until(
+      [](void* argument) noexcept {
+        const auto& m = *static_cast<moment*>(argument);
+        return m.port.departed_member().has_value() || base::steady_now() > m.until;
+      },
+      &news);
+  if (!well || port.departed_member().has_value()) return loss();
+  return {seen, culprit};
 }
 
 std::pair<errc, int> communicator_state::loss() const noexcept {

@@ -33,6 +33,7 @@ class communicator_state final : public runtime::extension {
   void run(method how, const work& call, std::string_view what);
   /// Why a wait has ended for good, and whose absence it is (-1: unknown).
   std::pair<errc, int> loss() const noexcept;
+  std::pair<errc, int> cause(errc seen, int culprit) noexcept;
   /// Throws what `run` throws when a member is dead; from then on the node block is out of step, and every
   /// further call fails the same way.
   [[noreturn]] void lost(std::string_view what, errc why, int culprit);

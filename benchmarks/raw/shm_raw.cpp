@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -203,14 +204,14 @@ void run_large(side& s, int repeats, const std::string& only, bool fresh) {
   auto wanted = [&](const char* name) { return only.empty() || only == name; };
   const char* kind = fresh ? ", fresh" : "";
   if (wanted("pieces"))
-    for (std::size_t bytes : {4096, 8192, 16384, 65536, 262144, 1048576})
-      for (std::size_t piece : {2048, 4096}) {
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{4096, 8192, 16384, 65536, 262144, 1048576})
+      for (const std::size_t piece : std::initializer_list<std::size_t>{2048, 4096}) {
         const auto name = fmt::format("{} KiB, pieces of {}{}", bytes / 1024, piece, kind);
         const int rounds = static_cast<int>((64 << 20) / bytes);
         measure(s, name.c_str(), "ns", repeats, [&] { return s.pieces(rounds, bytes, piece, fresh); });
       }
   if (wanted("together"))
-    for (std::size_t bytes : {8192, 16384, 32768, 65536, 131072, 262144, 1048576, 4194304}) {
+    for (const std::size_t bytes : std::initializer_list<std::size_t>{8192, 16384, 32768, 65536, 131072, 262144, 1048576, 4194304}) {
       const auto name = fmt::format("{} KiB, together{}", bytes / 1024, kind);
       const int rounds = static_cast<int>(std::min<std::size_t>(2000, (256 << 20) / bytes));
       measure(s, name.c_str(), "ns", repeats, [&] { return s.together(rounds, bytes, fresh); });

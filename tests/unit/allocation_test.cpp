@@ -13,6 +13,11 @@ std::atomic<bool> counting{false};
 std::atomic<std::uint64_t> allocations{0};
 }  // namespace
 
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC inlines one of the pair below and not the other, and then takes them for strangers.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+
 void* operator new(std::size_t size) {
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
