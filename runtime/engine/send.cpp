@@ -28,6 +28,10 @@ void engine::send(operation& op, const envelope_route& way, const void* data, st
   if (to.down != errc::success) return op.complete(to.down);
   if (!polling_ && send_at_once(way, data, bytes, label)) return op.complete();
 
+  // A fabric finds out what it can do with a peer when it is asked after that peer has joined: what was read earlier
+  // may be less than there is.
+  if (bytes > to.single_eager) read_limits(to);
+
   ++counts_.messages_sent;
   counts_.bytes_sent += bytes;
   message& m = messages_.take();
@@ -38,7 +42,6 @@ void engine::send(operation& op, const envelope_route& way, const void* data, st
   m.head = {.what = wire::kind::eager, .flags = 0, .lane = 0, .reserved = 0, .context = {way.context},
             .source = way.self, .label = label.value};
   if (choose({to.packet_bytes, to.eager_limit}, bytes) == protocol::rendezvous) {
-    read_limits(to);  // a fabric finds out what it can do with a peer when it is asked for the first time
     ++counts_.rendezvous_sent;
     m.at = step::rts;
     m.method = to.bulk;

@@ -186,3 +186,37 @@ TEST_CASE("a receive from a rank that left or died says so; one from anybody end
     CHECK(said[1] == "rank 1: recv of 4 B from any rank, tag 7: a rank that might have sent is gone");
   }
 }
+
+TEST_CASE("a peer that joins late is used to the full once it is there", "[context][threads]") {
+  runtime::in_process_job job(2, true);
+  std::uint64_t before = 0, after = 0;
+  const auto rendezvous = [](const context& self) {
+    for (const auto& [name, value] : self.counters())
+      if (name == "rendezvous_sent") return value;
+    return std::uint64_t{0};
+  };
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    context self(runtime::context_state::join(job.member(1), {}));
+    std::vector<std::uint8_t> into(60'000);
+    self.world().recv(into, rank{0});
+    self.world().send(1, rank{0});
+    self.world().recv(into, rank{0});
+    job.member(1)->fence(30 * base::second);
+  });
+  {
+    context self(runtime::context_state::join(job.member(0), {}));
+    const std::vector<std::uint8_t> data(60'000, 1);
+    int there = 0;
+    request first = self.world().isend(data, rank{1});  // nobody could say yet that memory can be shared
+    before = rendezvous(self);
+    self.world().recv(there, rank{1});
+    first.wait();
+    self.world().send(data, rank{1});
+    after = rendezvous(self);
+    job.member(0)->fence(30 * base::second);
+  }
+  late.join();
+  CHECK(before == 0);
+  CHECK(after == 1);
+}
