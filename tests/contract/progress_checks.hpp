@@ -68,7 +68,7 @@ void poll_from_is_about_one_peer(report& to) {
   bench<Set> b(3, to);
   if (b.size() < 3) return;
   constexpr std::uint64_t count = 40;
-  for (int lap = 0; lap < 3; ++lap) {
+  for (std::uint64_t lap = 0; lap < 3; ++lap) {
     for (std::uint64_t n = 0; n < count; ++n) {
       b.send(0, 2, lap * count + n, 20);
       b.send(1, 2, lap * count + n, 20);
