@@ -18,7 +18,7 @@ namespace {
 
 /// Room for more than a bounded poll may report, so that an unbounded one shows.
 struct roomy_world {
-  static constexpr const char* name = "sim, with mutants";
+  [[maybe_unused]] static constexpr const char* name = "sim, with mutants";
   static verbena::transport::sim::world_options options() {
     verbena::transport::sim::world_options o;
     o.window = 2000;

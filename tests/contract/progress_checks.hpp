@@ -78,7 +78,7 @@ void poll_from_is_about_one_peer(report& to) {
                                                       [&](const event& e) { return e.from == who; }));
     };
     const std::uint64_t of_one = from(1);  // polls while sending may have brought some
-    const std::uint64_t due = (static_cast<std::uint64_t>(lap) + 1) * count;
+    const std::uint64_t due = (lap + 1) * count;
     for (int spins = 0; from(0) < due && spins < 100'000; ++spins)
       if (b.poll_from(2, 0) == 0) b.set().pass_time();
     to.expect(from(0) == due, "poll_from does not bring what its peer sent");
