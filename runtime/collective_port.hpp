@@ -6,8 +6,10 @@
 
 #include "base/clock.hpp"
 #include "base/settings.hpp"
+#include "runtime/pending_work.hpp"
 #include "transport/operation.hpp"
 
+#include <verbena/request.hpp>
 #include <verbena/types.hpp>
 
 #include <atomic>
@@ -91,6 +93,10 @@ class collective_port {
   virtual std::optional<rank> departed_member() const noexcept { return std::nullopt; }
 
   virtual void add_task(progress_task& task) noexcept = 0;
+  /// A handle for work of this layer that is under way; the handle's progress moves the tasks. The work stays the
+  /// caller's memory, which learns by `release` that the handle is gone.
+  virtual request hand_out(pending_work& work) noexcept = 0;
+  virtual persistent_request hand_out_persistent(persistent_work& work) noexcept = 0;
   virtual std::unique_ptr<extension>& slot() noexcept = 0;
 };
 

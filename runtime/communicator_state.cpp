@@ -1,6 +1,7 @@
 #include "runtime/communicator_state.hpp"
 
 #include "runtime/context_state.hpp"
+#include "runtime/request_access.hpp"
 
 namespace verbena::runtime {
 
@@ -58,5 +59,15 @@ std::optional<rank> communicator_state::member_lost(bool in_good_order) const no
 }
 
 void communicator_state::add_task(progress_task& task) noexcept { host_.engine().add_task(task); }
+
+request communicator_state::hand_out(pending_work& work) noexcept {
+  work.host = &host_;
+  return request_access::pending(work);
+}
+
+persistent_request communicator_state::hand_out_persistent(persistent_work& work) noexcept {
+  work.host = &host_;
+  return request_access::persistent(work);
+}
 
 }  // namespace verbena::runtime

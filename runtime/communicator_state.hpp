@@ -47,6 +47,8 @@ class communicator_state final : public collective_port {
   std::optional<rank> failed_member() const noexcept override;
   std::optional<rank> departed_member() const noexcept override;
   void add_task(progress_task& task) noexcept override;
+  request hand_out(pending_work& work) noexcept override;
+  persistent_request hand_out_persistent(persistent_work& work) noexcept override;
   std::unique_ptr<extension>& slot() noexcept override { return slot_; }
 
   void set_block(node_block block) noexcept { block_ = block; }

@@ -8,6 +8,7 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator_state.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/pending_work.hpp"
 #include "runtime/waiter.hpp"
 #include "transport/routed_fabric.hpp"
 
@@ -20,16 +21,18 @@
 
 namespace verbena::runtime {
 
-/// An operation behind a request handle; lives in its context's pool.
-struct pooled_operation {
-  operation op;
-  context_state* host = nullptr;
+/// A send or a receive behind a request handle; lives in its context's pool.
+struct pooled_operation final : pending_work {
   communicator_state* on = nullptr;
   bool is_receive = false;
   std::size_t size = 0;  ///< of the message or the buffer, for the error text
   rank with{};           ///< as the caller named it
   tag label{};
   pooled_operation* next_free = nullptr;
+
+  bool cancel() noexcept override;
+  [[noreturn]] void raise() const override;
+  void release() noexcept override;
 };
 
 class context_state {

@@ -15,7 +15,9 @@ std::string words(const communicator_state& on, errc why, rank with) {
   return make_error_code(why).message();
 }
 
-std::string name_of(tag label) { return label == any_tag ? "any tag" : fmt::format("tag {}", label.value); }
+std::string name_of(tag label) {
+  return label == any_tag ? "any tag" : fmt::format("tag {}", label.value);
+}
 
 }  // namespace
 
@@ -27,11 +29,25 @@ void throw_send_error(const communicator_state& on, errc why, rank to, tag label
 void throw_receive_error(const communicator_state& on, const transport::outcome& got, rank from, tag label,
                          std::size_t bytes) {
   if (got.error == errc::truncated)
-    throw error(errc::truncated, fmt::format("rank {}: recv posted {} B, got {} B from rank {} tag {}", on.self().value,
-                                             bytes, got.sent_bytes, got.source.value, got.label.value));
+    throw error(errc::truncated,
+                fmt::format("rank {}: recv posted {} B, got {} B from rank {} tag {}", on.self().value, bytes,
+                            got.sent_bytes, got.source.value, got.label.value));
   const std::string whom = from == any_source ? "any rank" : fmt::format("rank {}", from.value);
   throw error(got.error, fmt::format("rank {}: recv of {} B from {}, {}: {}", on.self().value, bytes, whom,
                                      name_of(label), words(on, got.error, from)));
+}
+
+bool pooled_operation::cancel() noexcept {
+  return is_receive && host->engine().cancel(op);
+}
+
+void pooled_operation::raise() const {
+  if (is_receive) throw_receive_error(*on, op.result, with, label, size);
+  throw_send_error(*on, op.result.error, with, label, size);
+}
+
+void pooled_operation::release() noexcept {
+  host->release(*this);
 }
 
 }  // namespace runtime
@@ -39,59 +55,82 @@ void throw_receive_error(const communicator_state& on, const transport::outcome&
 request& request::operator=(request&& other) noexcept {
   if (this != &other) {
     request old(std::move(*this));
-    operation_ = std::exchange(other.operation_, nullptr);
+    work_ = std::exchange(other.work_, nullptr);
     result_ = other.result_;
   }
   return *this;
 }
 
 request::~request() {
-  if (operation_ == nullptr) return;
-  if (!operation_->op.done() && operation_->is_receive) operation_->host->engine().cancel(operation_->op);
-  operation_->host->wait(operation_->op);
-  operation_->host->release(*operation_);
+  if (work_ == nullptr) return;
+  if (!work_->op.done()) work_->cancel();
+  work_->host->wait(work_->op);
+  work_->release();
 }
 
-bool request::done() const noexcept { return operation_ == nullptr || operation_->op.done(); }
+bool request::done() const noexcept {
+  return work_ == nullptr || work_->op.done();
+}
 
 bool request::test() {
   if (done()) return true;
-  operation_->host->progress();
+  work_->host->progress();
   return done();
 }
 
 status request::wait(std::nothrow_t) noexcept {
-  if (operation_ == nullptr) return result_;
-  operation_->host->wait(operation_->op);
-  result_ = runtime::to_status(operation_->op.result);
-  operation_->host->release(*std::exchange(operation_, nullptr));
+  if (work_ == nullptr) return result_;
+  work_->host->wait(work_->op);
+  result_ = runtime::to_status(work_->op.result);
+  std::exchange(work_, nullptr)->release();
   return result_;
 }
 
 status request::wait() {
-  if (operation_ == nullptr) return result_;
-  runtime::pooled_operation& p = *operation_;
-  p.host->wait(p.op);
-  const transport::outcome got = p.op.result;
-  result_ = runtime::to_status(got);
-  operation_ = nullptr;
-  p.host->release(p);
-  if (got.error != errc::success) {
-    if (p.is_receive) runtime::throw_receive_error(*p.on, got, p.with, p.label, p.size);
-    runtime::throw_send_error(*p.on, got.error, p.with, p.label, p.size);
-  }
+  if (work_ == nullptr) return result_;
+  struct releasing {
+    runtime::pending_work* work;
+    ~releasing() { work->release(); }
+  };
+  work_->host->wait(work_->op);
+  const releasing at_the_end{std::exchange(work_, nullptr)};
+  result_ = runtime::to_status(at_the_end.work->op.result);
+  if (result_.error != errc::success) at_the_end.work->raise();
   return result_;
 }
 
 void request::detach() noexcept {
-  if (operation_ == nullptr) return;
-  runtime::pooled_operation& p = *std::exchange(operation_, nullptr);
-  if (p.op.done()) return p.host->release(p);
-  p.op.owner = &p;
-  p.op.on_done = [](runtime::operation& op) noexcept {
-    auto& self = *static_cast<runtime::pooled_operation*>(op.owner);
-    self.host->release(self);
+  if (work_ == nullptr) return;
+  runtime::pending_work& work = *std::exchange(work_, nullptr);
+  if (work.op.done()) return work.release();
+  work.op.owner = &work;
+  work.op.on_done = [](runtime::operation& op) noexcept {
+    static_cast<runtime::pending_work*>(op.owner)->release();
   };
+}
+
+persistent_request& persistent_request::operator=(persistent_request&& other) noexcept {
+  if (this != &other) {
+    persistent_request old(std::move(*this));
+    work_ = std::exchange(other.work_, nullptr);
+  }
+  return *this;
+}
+
+persistent_request::~persistent_request() {
+  if (work_ == nullptr) return;
+  work_->kept = false;
+  if (!work_->in_flight) work_->destroy();
+}
+
+request persistent_request::start() {
+  if (work_ == nullptr) throw error(errc::invalid_argument, "start: this persistent request is empty");
+  if (work_->in_flight)
+    throw error(errc::invalid_argument, "start: the request of the last start has not been waited for");
+  work_->op.on_done = nullptr;  // a detached run leaves its hook
+  work_->start();
+  work_->in_flight = true;
+  return runtime::request_access::pending(*work_);
 }
 
 }  // namespace verbena

@@ -14,17 +14,26 @@ class request_access {
     r.result_ = result;
     return r;
   }
-  static request pending(pooled_operation& p) noexcept {
+  /// `work.host` is set.
+  static request pending(pending_work& work) noexcept {
     request r;
-    r.operation_ = &p;
+    r.work_ = &work;
+    return r;
+  }
+  static persistent_request persistent(persistent_work& work) noexcept {
+    persistent_request r;
+    r.work_ = &work;
     return r;
   }
 };
 
-inline status to_status(const transport::outcome& o) noexcept { return {o.source, o.label, o.bytes, o.error}; }
+inline status to_status(const transport::outcome& o) noexcept {
+  return {o.source, o.label, o.bytes, o.error};
+}
 
-[[noreturn]] void throw_send_error(const communicator_state& on, errc why, rank to, tag label, std::size_t bytes);
-[[noreturn]] void throw_receive_error(const communicator_state& on, const transport::outcome& got, rank from, tag label,
-                                      std::size_t bytes);
+[[noreturn]] void throw_send_error(const communicator_state& on, errc why, rank to, tag label,
+                                   std::size_t bytes);
+[[noreturn]] void throw_receive_error(const communicator_state& on, const transport::outcome& got, rank from,
+                                      tag label, std::size_t bytes);
 
 }  // namespace verbena::runtime

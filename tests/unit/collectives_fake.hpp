@@ -47,6 +47,9 @@ class fake_port final : public runtime::collective_port {
   base::nanoseconds spin_budget() const noexcept override { return 0; }
   std::optional<rank> failed_member() const noexcept override;
   void add_task(runtime::progress_task& task) noexcept override { tasks_.push_back(task); }
+  // Handles belong to real contexts; here executions are driven directly.
+  request hand_out(runtime::pending_work&) noexcept override { return {}; }
+  persistent_request hand_out_persistent(runtime::persistent_work&) noexcept override { return {}; }
   std::unique_ptr<runtime::extension>& slot() noexcept override { return slot_; }
 
   base::settings forced;

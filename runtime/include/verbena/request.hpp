@@ -12,7 +12,8 @@ namespace verbena {
 
 namespace runtime {
 class request_access;
-struct pooled_operation;
+struct pending_work;
+struct persistent_work;
 }  // namespace runtime
 
 /// What a receive got (MPI 4.0, section 3.2.5).
@@ -29,8 +30,7 @@ struct status {
 class VERBENA_API request {
  public:
   request() = default;  ///< complete and empty (MPI_REQUEST_NULL)
-  request(request&& other) noexcept
-      : operation_(std::exchange(other.operation_, nullptr)), result_(other.result_) {}
+  request(request&& other) noexcept : work_(std::exchange(other.work_, nullptr)), result_(other.result_) {}
   request& operator=(request&& other) noexcept;
   ~request();
 
@@ -47,8 +47,27 @@ class VERBENA_API request {
 
  private:
   friend class runtime::request_access;
-  runtime::pooled_operation* operation_ = nullptr;  // null: complete, `result_` says how
+  runtime::pending_work* work_ = nullptr;  // null: complete, `result_` says how
   status result_;
+};
+
+/// Arguments of an operation that is started many times (MPI 4.0, sections 3.9 and 6.13). Move-only. Each
+/// `start` gives an ordinary request, which must have ended before the next one; a request still pending when
+/// this goes ends by the rules of request.
+class VERBENA_API persistent_request {
+ public:
+  persistent_request() = default;
+  persistent_request(persistent_request&& other) noexcept : work_(std::exchange(other.work_, nullptr)) {}
+  persistent_request& operator=(persistent_request&& other) noexcept;
+  ~persistent_request();
+
+  /// Throws error{invalid_argument} if the request of the last start has not ended, or there is nothing to
+  /// start.
+  request start();
+
+ private:
+  friend class runtime::request_access;
+  runtime::persistent_work* work_ = nullptr;
 };
 
 }  // namespace verbena
