@@ -1,6 +1,7 @@
 #include "launcher/keeper.hpp"
 
 #include "base/check.hpp"
+#include "base/fd_passing.hpp"
 #include "launcher/descent.hpp"
 #include "launcher/spawn.hpp"
 
@@ -69,24 +70,17 @@ void keeper::run() {
 
 void keeper::obey() {
   std::array<char, 64 * 1024> packet;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control;
+  base::fd_control control;
   iovec data{packet.data(), packet.size()};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  base::expect_fds(message, control);
   const long count = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   if (count < 0 && errno == EINTR) return;
   if (count < static_cast<long>(sizeof(keeper_order))) end_all();  // rdmarun is gone
   base::unique_fd fds[2];
-  if (const cmsghdr* rights = CMSG_FIRSTHDR(&message); rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
-    int numbers[2] = {-1, -1};
-    std::memcpy(numbers, CMSG_DATA(rights),
-                std::min<std::size_t>(sizeof numbers, rights->cmsg_len - CMSG_LEN(0)));
-    fds[0].reset(numbers[0]);
-    fds[1].reset(numbers[1]);
-  }
+  base::take_fds(message, fds);
   keeper_order order;
   std::memcpy(&order, packet.data(), sizeof order);
   switch (order.what) {

@@ -1,5 +1,7 @@
 #include "launcher/keeper_link.hpp"
 
+#include "base/fd_passing.hpp"
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -80,7 +82,7 @@ bool keeper_link::send_one(const pending& next) {
   msghdr message{};
   message.msg_iov = data;
   message.msg_iovlen = 2;
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  base::fd_control control;
   std::array<base::unique_fd, 2> ours, theirs;
   if (next.order.what == keeper_order::kind::start) {
     if (!open_outputs(next.order.rank, ours, theirs)) {
@@ -89,14 +91,8 @@ bool keeper_link::send_one(const pending& next) {
       call_.on_no_output(error);
       return false;
     }
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
     const int numbers[2] = {theirs[0].get(), theirs[1].get()};
-    std::memcpy(CMSG_DATA(rights), numbers, sizeof numbers);
+    base::attach_fds(message, control, numbers);
   }
   while (::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return errno != EAGAIN;  // a dead keeper is noticed by reading

@@ -1,15 +1,15 @@
 #include "launcher/segment_server.hpp"
 
+#include "base/fd_passing.hpp"
+
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <verbena/error.hpp>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 
 namespace verbena::launcher {
@@ -39,11 +39,8 @@ segment_server::segment_server(std::uint32_t size, std::string socket_name)
   in_job_.resize(size);
 
   listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  socket_name_.copy(address.sun_path + 1, sizeof address.sun_path - 1);  // the leading zero makes it abstract
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + socket_name_.size());
-  if (!listener_ || ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
+  const base::abstract_address address(socket_name_);
+  if (!listener_ || ::bind(listener_.get(), address.get(), address.length) != 0 ||
       ::listen(listener_.get(), 128) != 0)
     fail("listening on an abstract socket");
 }
@@ -78,18 +75,12 @@ void segment_server::answer() const {
     return;
   char byte = 0;
   iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  const int fd = segment_.get();
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  base::fd_control control;
+  const int fds[] = {segment_.get()};
+  base::attach_fds(message, control, fds);
   ::sendmsg(caller.get(), &message, MSG_NOSIGNAL);
 }
 

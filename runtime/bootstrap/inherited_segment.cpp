@@ -1,16 +1,15 @@
 #include "runtime/bootstrap/inherited_segment.hpp"
 
+#include "base/fd_passing.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <verbena/error.hpp>
 
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <cstring>
 
 namespace verbena::runtime {
@@ -35,33 +34,28 @@ base::unique_fd ask_launcher(const std::string& name) {
   const timeval patience{10, 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);  // bounds connect as well
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) fail("connect");
+  const base::abstract_address address(name);
+  if (::connect(socket.get(), address.get(), address.length) != 0) fail("connect");
 
   char byte = 0;
   iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
+  base::fd_control control;
+  base::expect_fds(message, control);
   ssize_t count = 0;
   do {
     count = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
   } while (count < 0 && errno == EINTR);
   if (count < 0) fail("recvmsg");
-  const cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  if (rights == nullptr || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(sizeof(int))) {
+  base::unique_fd segment;
+  base::take_fds(message, {&segment, 1});
+  if (!segment) {
     errno = EPROTO;
     fail("recvmsg");
   }
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-  return base::unique_fd{fd};
+  return segment;
 }
 
 }  // namespace
