@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <numeric>
 
 namespace verbena::runtime {
@@ -78,6 +79,7 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
   std::unique_ptr<context_state> made{new context_state(std::move(boot), settings)};
   context_state& c = *made;
   const job_info& job = c.boot_->job();
+  c.simulated_ = simulated != nullptr;
   if (!simulated) c.open_segment();
 
   c.fabric_ = std::make_unique<transport::routed_fabric>(peer{job.self}, job.size, c.settings_.fabric);
@@ -105,6 +107,11 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
 }
 
 context_state::~context_state() {
+  // What was detached goes on until here. Not while an error unwinds the stack: then nobody may be left to receive it.
+  if (world_ && !simulated_ && std::uncaught_exceptions() == unwinding_at_join_) {
+    engine_->begin_leaving();
+    wait_for([&] { return engine_->nothing_pending(); });
+  }
   if (engine_ && settings_.stats) print_counters();
   world_.reset();  // cached schedules first: they may hold operations
   waiter_.reset();
@@ -149,7 +156,15 @@ std::string context_state::obituary(peer who) const {
   return fmt::format("rank {} exited with status {}", who.index, WEXITSTATUS(how));
 }
 
+/// What a way can do is known when the peer has joined, which nothing else here waits for.
+void context_state::await_peers(base::nanoseconds at_most) const {
+  const base::nanoseconds deadline = base::steady_now() + at_most;
+  for (std::uint32_t i = 0; i < boot_->job().size; ++i)
+    while (!fabric_->settled(peer{i}) && base::steady_now() < deadline) ::usleep(500);
+}
+
 void context_state::print_ways() {
+  await_peers(5 * base::second);
   const job_info& job = boot_->job();
   std::string text;
   for (std::uint32_t i = 0; i < job.size; ++i) {
@@ -157,7 +172,7 @@ void context_state::print_ways() {
     const char* bulk = limits.bulk == transport::bulk_method::put        ? "put by the sender"
                        : limits.bulk == transport::bulk_method::together ? "copied by both ends"
                                                                          : "streamed in packets";
-    text += fmt::format("rank {} -> {}: eager to {} B (packets of {} B), above: {}\n{}", job.self, i,
+    text += fmt::format("rank {} -> rank {}: eager to {} B (packets of {} B), above: {}\n{}", job.self, i,
                         limits_in_force(limits, settings_.eager_limit).eager_limit, limits.packet_bytes, bulk,
                         fabric_->explain(peer{i}));
   }

@@ -15,6 +15,7 @@
 #include <verbena/request.hpp>
 
 #include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -80,10 +81,13 @@ class context_state {
  private:
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
   void open_segment();
+  void await_peers(base::nanoseconds at_most) const;
   void print_ways();
   void print_counters() const;
 
   base::settings settings_;
+  bool simulated_ = false;
+  int unwinding_at_join_ = std::uncaught_exceptions();
   std::unique_ptr<bootstrap> boot_;
   base::mapping segment_;
   std::optional<base::job_page> page_;

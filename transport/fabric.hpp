@@ -198,8 +198,9 @@ concept sharing_fabric = fabric<F> &&
   { f.offer(to, local, ticket, op) } -> std::same_as<post_result>;
   /// Takes an offered message of exactly local.size bytes. pending | down (a forged or withdrawn ticket).
   { f.accept(to, local, ticket, op) } -> std::same_as<post_result>;
-  /// The sender takes back what was refused; the operation is not completed by it.
-  {f.withdraw(to, ticket)};
+  /// The sender takes an offer back; the operation is not completed by it, and nobody touches the buffer any more.
+  /// False: it was accepted meanwhile, or is not there; then the operation goes its way.
+  { f.withdraw(to, ticket) } -> std::same_as<bool>;
 };
 
 }  // namespace verbena::transport

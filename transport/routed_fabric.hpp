@@ -67,6 +67,8 @@ class routed_fabric {
   /// Finds a way to the peer: the first leaf that reaches it, nearest first. False: none does.
   bool attach(peer to);
   route way_to(peer to) const noexcept { return routes_[to.index]; }
+  /// False: what `limits` and `explain` say of the peer may change by its joining.
+  bool settled(peer to) const { return routes_[to.index] != route::shm || shm_->has_joined(to); }
   /// One line per leaf: taken or not, and why.
   std::string explain(peer to) const;
 
@@ -120,10 +122,10 @@ class routed_fabric {
       return post_result::down;
     });
   }
-  void withdraw(peer to, remote_key& ticket) {
-    on_route(*this, to, false, [&](auto& leaf) {
-      if constexpr (sharing_fabric<std::remove_reference_t<decltype(leaf)>>) leaf.withdraw(to, ticket);
-      return true;
+  bool withdraw(peer to, remote_key& ticket) {
+    return on_route(*this, to, false, [&](auto& leaf) {
+      if constexpr (sharing_fabric<std::remove_reference_t<decltype(leaf)>>) return leaf.withdraw(to, ticket);
+      return false;
     });
   }
 

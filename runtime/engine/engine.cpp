@@ -46,6 +46,7 @@ void engine::on_packet(peer from, transport::envelope head, std::span<const std:
     case wire::kind::cts: return on_cts(source, payload);
     case wire::kind::fin: return on_fin(source, payload);
     case wire::kind::data: return on_data(source, payload);
+    case wire::kind::leave: return on_leave(source);
     default: return malformed();
   }
 }
@@ -72,7 +73,7 @@ void engine::on_peer_down(peer from, errc why) noexcept {
     if (m.with != &gone && (m.with != nullptr || !failed)) return;
     if (m.at == step::posted) matcher_.remove(m.posted);
     if (m.linked() && (m.at == step::eager || m.at == step::rts || m.at == step::put || m.at == step::fin ||
-                       m.at == step::streaming || m.at == step::cts || m.at == step::refuse))
+                       m.at == step::streaming || m.at == step::cts || m.at == step::refuse || m.at == step::leave))
       --waiting_;
     finish(m, why);
   });

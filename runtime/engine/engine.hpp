@@ -49,6 +49,8 @@ struct engine_peer : base::list_link {  // in `backlog_` while something waits
   std::uint32_t index = 0;                ///< job rank
   transport::routed_fabric::channel channel = nullptr;  ///< the short way, where there is one
   errc down = errc::success;  ///< why nothing can be sent to it any more
+  bool leaving = false;       ///< it receives nothing more that it was not told of
+  bool told_leaving = false;  ///< it knows that of us
   engine* host = nullptr;
 };
 
@@ -90,6 +92,10 @@ class engine {
   /// True if the next packet of a peer may be taken by a receive that is not posted: nothing older could want it, and no
   /// message that is older is waiting.
   bool next_allowed() const noexcept { return !matcher_.has_posted() && !matcher_.has_unexpected(); }
+
+  /// The context is about to go: receives without a message end (cancelled), and peers that have something of ours in
+  /// their hands are told. Afterwards make progress until nothing_pending().
+  void begin_leaving();
 
   /// One tick: polls, answers, retries, advances tasks. True if something moved.
   bool progress(base::nanoseconds now);
@@ -149,6 +155,9 @@ class engine {
   void begin_rendezvous(message& m, const wire::rts_body& rts, const wire::header& head);
   void start(message& m);
   void answer();
+
+  // leaving (leaving.cpp)
+  void on_leave(engine_peer& from);
 
   void malformed() noexcept { ++counts_.malformed; }
   static match_key key_of(const wire::header& head) noexcept;

@@ -39,6 +39,7 @@ enum class step : std::uint8_t {
   cts,        ///< receive: the clearance waits for room
   refuse,     ///< receive: the refusal waits for room
   receiving,  ///< receive: data is coming
+  leave,      ///< the word that this rank leaves waits for room
 };
 
 struct engine_peer;

@@ -160,7 +160,7 @@ void engine::on_fin(engine_peer& from, std::span<const std::byte> payload) {
   // The receive was too short: its side reports it; the send is over.
   if (m->at != step::awaiting) return malformed();
   if (m->method == bulk_method::together) {
-    fabric_.withdraw(peer{from.index}, m->key);
+    if (!fabric_.withdraw(peer{from.index}, m->key)) return malformed();  // accepted and refused: it ends as accepted
     m->moving.take_back();  // the message, and the operation in it, will be used again
   }
   finish(*m, errc::success);

@@ -42,6 +42,7 @@ void engine::send(operation& op, const envelope_route& way, const void* data, st
   m.head = {.what = wire::kind::eager, .flags = 0, .lane = 0, .reserved = 0, .context = {way.context},
             .source = way.self, .label = label.value};
   if (choose({to.packet_bytes, to.eager_limit}, bytes) == protocol::rendezvous) {
+    if (to.leaving) return finish(m, errc::peer_left);
     ++counts_.rendezvous_sent;
     m.at = step::rts;
     m.method = to.bulk;
@@ -104,6 +105,14 @@ post_result engine::advance(message& m) {
       return send_control(m, what);
     }
     case step::put: return advance_put(m);
+    case step::leave: {
+      const post_result result = fabric_.send(peer{m.with->index}, wire::encode(m.head), 0, transport::noop_writer{});
+      if (result != post_result::done) return result;
+      m.unlink();
+      --waiting_;
+      finish(m, errc::success);
+      return result;
+    }
     case step::streaming: return advance_stream(m);
     default: break;
   }

@@ -36,7 +36,7 @@ enum class kind : std::uint8_t {
   one_sided = 11,  ///< put/get/atomic by packets where the fabric has none: header | one_sided_body | bytes
   one_sided_reply = 12,
   flag = 13,   ///< put_with_flag by packets: header | word
-  leave = 14,  ///< this peer will send no more
+  leave = 14,  ///< this peer answers no announcement any more that it has not answered: header
   first_handler =
       32,  ///< from here: registered handlers above the engine (windows, signatures, revoke, hang report)
 };

@@ -83,7 +83,7 @@ class mutant {
   virtual post_result accept(peer to, buffer local, const remote_key& ticket, operation& op) {
     return inner_.accept(to, local, ticket, op);
   }
-  virtual void withdraw(peer to, const remote_key& ticket) { inner_.withdraw(to, ticket); }
+  virtual bool withdraw(peer to, const remote_key& ticket) { return inner_.withdraw(to, ticket); }
   virtual table_region register_memory(buffer local) { return inner_.register_memory(local); }
   virtual std::size_t poll(base::nanoseconds now, sink_face& sink) { return inner_.poll(now, sink); }
   virtual std::size_t poll_from(peer from, base::nanoseconds now, sink_face& sink) {
@@ -137,7 +137,7 @@ class mutant_front {
   post_result accept(peer to, buffer local, const remote_key& ticket, operation& op) {
     return inside_->accept(to, local, ticket, op);
   }
-  void withdraw(peer to, const remote_key& ticket) { inside_->withdraw(to, ticket); }
+  bool withdraw(peer to, const remote_key& ticket) { return inside_->withdraw(to, ticket); }
   region register_memory(buffer local) { return inside_->register_memory(local); }
 
   template <class Sink>

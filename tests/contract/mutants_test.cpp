@@ -36,7 +36,8 @@ using all_mutants =
                done_before_it_is_read, forgets_to_complete, completes_inside_get, adds_twice, swaps_always,
                shrugs_at_no_key, wrong_keys_succeed, regions_stay, reports_a_death_twice,
                never_reports_a_death, reports_a_death_too_early, sends_to_the_dead, takes_any_ticket,
-               cannot_withdraw, shares_all_but_the_last_byte>;
+               cannot_withdraw, withdraws_what_was_accepted,
+               shares_all_but_the_last_byte>;
 
 template <class Mutant>
 std::unique_ptr<mutant> make_one(verbena::transport::sim::sim_world& world, verbena::transport::peer self) {

@@ -263,7 +263,16 @@ struct takes_any_ticket : mutant {
 struct cannot_withdraw : mutant {
   using mutant::mutant;
   static constexpr const char* caught_by = "withdrawn offers are gone";
-  void withdraw(peer, const remote_key&) override {}
+  bool withdraw(peer, const remote_key&) override { return true; }
+};
+
+struct withdraws_what_was_accepted : mutant {
+  using mutant::mutant;
+  static constexpr const char* caught_by = "withdrawn offers are gone";
+  bool withdraw(peer to, const remote_key& ticket) override {
+    mutant::withdraw(to, ticket);
+    return true;
+  }
 };
 
 struct shares_all_but_the_last_byte : mutant {

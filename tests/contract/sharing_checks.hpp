@@ -157,7 +157,8 @@ void withdrawn_offers_are_gone(report& to) {
       if (i % 2 == 1)
         to.expect(b.at(1).accept(peer{0}, b.whole(target), last, take.op) == post_result::down,
                   "an old ticket opens a new offer");
-      b.at(0).withdraw(peer{1}, ticket);
+      to.expect(b.at(0).withdraw(peer{1}, ticket), "an offer that nobody took cannot be withdrawn");
+      to.expect(!b.at(0).withdraw(peer{1}, ticket), "an offer is withdrawn twice");
       to.expect(give.ends == 0, "withdraw completed the operation");
       to.expect(b.at(1).accept(peer{0}, b.whole(target), ticket, take.op) == post_result::down,
                 "a withdrawn ticket is taken");
@@ -165,6 +166,15 @@ void withdrawn_offers_are_gone(report& to) {
     }
     b.settle();
     to.expect(matches(target, 2), "a withdrawn offer moved bytes");
+
+    tracked& give = b.make_operation(0);
+    tracked& take = b.make_operation(1);
+    const remote_key ticket = offered(b, give, 0, 1, source);
+    to.expect(b.at(1).accept(peer{0}, b.whole(target), ticket, take.op) == post_result::pending,
+              "an offer behind withdrawn ones is not taken");
+    to.expect(!b.at(0).withdraw(peer{1}, ticket), "an offer that was accepted is withdrawn");
+    b.settle();
+    to.expect(give.ends == 1 && take.ends == 1 && matches(target, 1), "an offer withdrawn too late does not end");
   }
 }
 

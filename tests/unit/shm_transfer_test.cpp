@@ -136,7 +136,7 @@ TEST_CASE("forged, stale, withdrawn and foreign tickets are refused", "[shm]") {
   CHECK(c->accept(zero, over(target), ticket, receiving) == post_result::down);     // not offered to it
   CHECK(b->accept(peer{2}, over(target), ticket, receiving) == post_result::down);  // not by this peer
 
-  a->withdraw(one, ticket);
+  CHECK(a->withdraw(one, ticket));
   CHECK(b->accept(zero, over(target), ticket, receiving) == post_result::down);
   CHECK_FALSE(sending.done());  // withdrawing does not complete it
   operation again;
@@ -144,10 +144,10 @@ TEST_CASE("forged, stale, withdrawn and foreign tickets are refused", "[shm]") {
   REQUIRE(a->offer(one, over(source), second, again) == post_result::pending);
   CHECK(second.address == ticket.address);  // the descriptor is reused, the old ticket stays dead
   CHECK(b->accept(zero, over(target), ticket, receiving) == post_result::down);
-  a->withdraw(one, ticket);  // neither does it withdraw the new one
+  CHECK_FALSE(a->withdraw(one, ticket));  // neither does it withdraw the new one
   REQUIRE(b->accept(zero, over(target), second, receiving) == post_result::pending);
   CHECK(b->accept(zero, over(target), second, sending) == post_result::down);  // once only
-  a->withdraw(one, second);                                                    // too late: it is accepted
+  CHECK_FALSE(a->withdraw(one, second));  // too late: it is accepted
   for (int i = 0; i < 10; ++i) b->poll(0, sink), a->poll(0, sink);
   CHECK((again.done() && receiving.done()));
   CHECK(target == source);

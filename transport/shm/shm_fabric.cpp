@@ -105,6 +105,13 @@ bool shm_fabric::attach(peer to, std::span<const std::byte>) {
   return true;
 }
 
+bool shm_fabric::has_joined(peer to) const {
+  const pair_state* p = meet(to);
+  if (p == nullptr || p->trial.outcome != proof::untried) return true;  // nothing is open
+  const auto& card = reinterpret_cast<const rank_card*>(base_ + where_.at.cards)[p->local_index];
+  return card.joined.load(std::memory_order_acquire) == 1;  // pairs with the store of a filled card
+}
+
 std::string shm_fabric::explain(peer to) const {
   const auto ranks = page_.local_ranks();
   if (!std::binary_search(ranks.begin(), ranks.end(), to.index))
@@ -150,8 +157,8 @@ post_result shm_fabric::accept(peer from, buffer local, const remote_key& ticket
   return transfers_.accept(*p, local, ticket, op);
 }
 
-void shm_fabric::withdraw(peer, const remote_key& ticket) noexcept {
-  transfers_.withdraw(ticket);
+bool shm_fabric::withdraw(peer, const remote_key& ticket) noexcept {
+  return transfers_.withdraw(ticket);
 }
 
 shm_fabric::region shm_fabric::register_memory(buffer local) {

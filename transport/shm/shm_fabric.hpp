@@ -45,6 +45,7 @@ class shm_fabric {
   std::span<const std::byte> address() const noexcept { return {}; }
   bool attach(peer to, std::span<const std::byte> address);
   std::string explain(peer to) const;
+  bool has_joined(peer to) const;
   peer_limits limits(peer to) const;
 
   template <class Writer>
@@ -67,7 +68,7 @@ class shm_fabric {
   // fabric.hpp, sharing_fabric
   post_result offer(peer to, buffer local, remote_key& ticket, operation& op);
   post_result accept(peer from, buffer local, const remote_key& ticket, operation& op);
-  void withdraw(peer to, const remote_key& ticket) noexcept;
+  bool withdraw(peer to, const remote_key& ticket) noexcept;
 
   template <class Sink>
   std::size_t poll(base::nanoseconds now, Sink& sink);

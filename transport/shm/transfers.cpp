@@ -86,16 +86,17 @@ post_result transfers::accept(pair_state& from, buffer local, const remote_key& 
   return post_result::pending;
 }
 
-void transfers::withdraw(const remote_key& ticket) noexcept {
+bool transfers::withdraw(const remote_key& ticket) noexcept {
   auto found = std::find_if(outgoing_.begin(), outgoing_.end(), [&](const part& s) {
     return ticket.address == static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(s.shared) - base_);
   });
   if (found == outgoing_.end() || found->shared->generation.load(std::memory_order_relaxed) != ticket.handle)
-    return;
+    return false;
   std::uint32_t expected = offered;
-  if (!found->shared->state.compare_exchange_strong(expected, idle, std::memory_order_acq_rel)) return;
+  if (!found->shared->state.compare_exchange_strong(expected, idle, std::memory_order_acq_rel)) return false;
   closing_.push_back(found->shared);
   outgoing_.erase(found);
+  return true;
 }
 
 transfers::chunk transfers::claim(const part& p, side mine) noexcept {

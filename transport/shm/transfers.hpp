@@ -20,7 +20,7 @@ class transfers {
 
   post_result offer(pair_state& to, buffer local, remote_key& ticket, operation& op);
   post_result accept(pair_state& from, buffer local, const remote_key& ticket, operation& op);
-  void withdraw(const remote_key& ticket) noexcept;
+  bool withdraw(const remote_key& ticket) noexcept;
 
   bool busy() const noexcept { return !outgoing_.empty() || !incoming_.empty(); }
   /// Completes what is done and copies at most one chunk each way. Returns the steps made.

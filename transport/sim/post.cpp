@@ -130,8 +130,10 @@ post_result sim_world::accept(std::uint32_t from, std::uint32_t to, buffer local
   return post_result::pending;
 }
 
-void sim_world::withdraw(std::uint32_t from, std::uint32_t to, const remote_key& ticket) {
-  if (const std::uint32_t offered = find_offer(from, to, ticket); offered != no_parcel) release(offered);
+bool sim_world::withdraw(std::uint32_t from, std::uint32_t to, const remote_key& ticket) {
+  const std::uint32_t offered = find_offer(from, to, ticket);
+  if (offered != no_parcel) release(offered);
+  return offered != no_parcel;
 }
 
 table_region sim_world::register_memory(std::uint32_t owner, buffer local) {

@@ -69,7 +69,7 @@ class sim_fabric {
   post_result accept(peer to, buffer local, const remote_key& ticket, operation& op) {
     return world_.accept(self_, to.index, local, ticket, op);
   }
-  void withdraw(peer to, const remote_key& ticket) { world_.withdraw(self_, to.index, ticket); }
+  bool withdraw(peer to, const remote_key& ticket) { return world_.withdraw(self_, to.index, ticket); }
 
   region register_memory(buffer local) { return world_.register_memory(self_, local); }
 

@@ -93,7 +93,7 @@ class sim_world {
   post_result offer(std::uint32_t from, std::uint32_t to, buffer local, remote_key& ticket, operation& op);
   post_result accept(std::uint32_t from, std::uint32_t to, buffer local, const remote_key& ticket,
                      operation& op);
-  void withdraw(std::uint32_t from, std::uint32_t to, const remote_key& ticket);
+  bool withdraw(std::uint32_t from, std::uint32_t to, const remote_key& ticket);
   table_region register_memory(std::uint32_t owner, buffer local);
   void attach(std::uint32_t index);
   void detach(std::uint32_t index);
