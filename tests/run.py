@@ -85,7 +85,8 @@ def run(test, options):
         report = Path(folder, "report.xml")
         command = shlex.split(options.prefix) + test["cmd"] + ["-r", "xml", "-o", str(report), *options.cases]
         begun = time.monotonic()
-        status, output = start(command, {**os.environ, **test["env"]}, test["workdir"], seconds)
+        environment = {**os.environ, **test["env"], "VERBENA_TEST_FOLDER": folder}  # guests write the report there
+        status, output = start(command, environment, test["workdir"], seconds)
         took = time.monotonic() - begun
         cases = read_cases(report.read_text(errors="replace")) if report.exists() else []
 

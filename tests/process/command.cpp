@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +19,8 @@ namespace {
 /// An unnamed file that a child writes and the parent reads afterwards.
 class capture {
  public:
-  capture() : fd_(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
-    if (fd_ < 0) throw std::runtime_error("cannot make a temporary file in /tmp");
+  capture() : fd_(::memfd_create("output", MFD_CLOEXEC)) {
+    if (fd_ < 0) throw std::runtime_error("cannot make a file in memory");
   }
   capture(const capture&) = delete;
   ~capture() { ::close(fd_); }

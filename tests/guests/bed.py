@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Runs a command in a virtual machine of its own, with Debian's stock kernel and this machine's files.
+
+  bed.py --bed FOLDER fetch
+  bed.py --bed FOLDER run [--cpus N] [--memory MIB] [--setup TEXT] [--seconds S] -- COMMAND...
+
+The guest sees this machine's root read-only under an overlay in memory, so every program installed or built here
+runs there at the same path, and what it writes is gone afterwards. The kernel is fetched from Debian once and unpacked
+in FOLDER, never installed. QEMU emulates the processor: slow, and alike on every machine. The command's output is
+printed, its status returned; 125: the guest did not come up, or SETUP (shell text, run first as root) failed; 124: the
+command did not end in time. The folder named by VERBENA_TEST_FOLDER is shared, writable, under its own path."""
+
+import argparse
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BOOT_MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
+
+
+def output_of(*command, **how):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **how).stdout
+
+
+class Bed:
+    """The kernel and the first file system of all guests."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder).resolve()
+        self.kernel = self.folder / "kernel"
+        self.initramfs = self.folder / "initramfs.gz"
+
+    def version(self):
+        return next((self.kernel / "lib/modules").iterdir()).name
+
+    def image(self):
+        return self.kernel / "boot" / f"vmlinuz-{self.version()}"
+
+    def fetch(self):
+        """Idempotent; what is there is complete, since it is put in place last."""
+        if self.initramfs.exists():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.kernel, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=self.folder) as work:
+            depends = output_of("apt-cache", "depends", "--important", "linux-image-amd64")
+            package = next(word for word in depends.split() if word.startswith("linux-image-"
+                           ) and word != "linux-image-amd64")
+            os.chmod(work, 0o777)  # apt downloads as a user of its own
+            output_of("apt-get", "download", "-qq", package, cwd=work)
+            tree = Path(work, "tree")
+            output_of("dpkg", "-x", str(next(Path(work).glob("*.deb"))), str(tree))
+            output_of("depmod", "-b", str(tree), next((tree / "lib/modules").iterdir()).name)
+            tree.rename(self.kernel)
+            self.make_initramfs(Path(work, "first"))
+
+    def make_initramfs(self, root):
+        for name in ("bin", "modules", "proc", "sys", "dev", "host", "memory", "root"):
+            (root / name).mkdir(parents=True)
+        shutil.copy("/bin/busybox", root / "bin/busybox")
+        for name in ("sh", "mount", "mkdir", "insmod", "echo", "chroot"):
+            (root / "bin" / name).symlink_to("busybox")
+        shutil.copy(HERE / "init", root / "init")
+        (root / "init").chmod(0o755)
+        order = []
+        for module in BOOT_MODULES:
+            listing = output_of("modprobe", "-d", str(self.kernel), "-S", self.version(), "--show-depends", module)
+            for line in listing.splitlines():
+                path = Path(line.split()[1])
+                if line.startswith("insmod") and path.name not in order:
+                    order.append(path.name)
+                    shutil.copy(path, root / "modules")
+        (root / "modules/order").write_text("".join(name + "\n" for name in order))
+        made = self.initramfs.with_suffix(".new")
+        subprocess.run("find . | cpio -o -H newc --quiet | gzip -1 >" + shlex.quote(str(made)), shell=True, check=True,
+                       cwd=root)
+        made.rename(self.initramfs)
+
+
+class Guest:
+    """One virtual machine, from start to power-off. Ends with the `with` block, whatever happens in it."""
+
+    def __init__(self, bed, name, command, cpus, memory, setup):
+        self.share = Path(tempfile.mkdtemp(prefix="verbena-guest-"))
+        shared = os.environ.get("VERBENA_TEST_FOLDER", "")
+        self.outside = Path(shared) if shared else None
+        (self.share / "shared").mkdir()
+        shutil.copy(HERE / "boot.sh", self.share)
+        settings = {"KERNEL": bed.kernel, "NAME": name, "SETUP": setup, "SHARED": shared}
+        (self.share / "settings").write_text("".join(f"{k}={shlex.quote(str(v))}\n" for k, v in settings.items()))
+        (self.share / "command").write_text(f"cd {shlex.quote(os.getcwd())}\n{command}\n")
+        self.console = open(self.share / "console", "wb")
+        self.machine = subprocess.Popen(
+            ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", str(memory),
+             "-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nic", "none",
+             "-kernel", str(bed.image()), "-initrd", str(bed.initramfs),
+             "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+             "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
+             "-virtfs", f"local,path={self.share},mount_tag=guest,security_model=none"],
+            stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.machine.poll() is None:
+            self.machine.kill()
+        self.machine.wait()
+        self.console.close()
+        shutil.rmtree(self.share, ignore_errors=True)
+
+    def wait(self, seconds):
+        """The command's status; 125 or 124 where there is none."""
+        deadline = time.monotonic() + seconds
+        while self.machine.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        ended = self.machine.poll() is not None
+        status = self.share / "status"
+        if self.outside:
+            shutil.copytree(self.share / "shared", self.outside, dirs_exist_ok=True)
+        if status.exists():
+            return int(status.read_text())
+        print((self.share / "console").read_text(errors="replace")[-3000:], file=sys.stderr)
+        return 125 if ended or not (self.share / "output").exists() else 124
+
+    def output(self):
+        path = self.share / "output"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bed", required=True, help="folder for the kernel")
+    parser.add_argument("what", choices=("fetch", "run"))
+    parser.add_argument("--cpus", type=int, default=2)
+    parser.add_argument("--memory", type=int, default=1536)
+    parser.add_argument("--setup", default="")
+    parser.add_argument("--seconds", type=float, default=300)
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options = parser.parse_args(sys.argv[1:at])
+    command = sys.argv[at + 1:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the guest ends with us
+
+    bed = Bed(options.bed)
+    bed.fetch()
+    if options.what == "fetch":
+        return 0
+    with Guest(bed, "guest", shlex.join(command), options.cpus, options.memory, options.setup) as guest:
+        status = guest.wait(options.seconds)
+        sys.stdout.write(guest.output())
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
