@@ -64,6 +64,13 @@ execution& communicator_state::idle(method how) {
   return *known.back();
 }
 
+bool communicator_state::busy() const noexcept {
+  for (const auto& known : executions_)
+    for (const auto& one : known)
+      if (!one->done()) return true;
+  return false;
+}
+
 void communicator_state::run(method how, const work& call, std::string_view what) {
   refuse_if_lost(what);
   execution& one = idle(how);
@@ -102,7 +109,8 @@ std::pair<errc, int> communicator_state::loss() const noexcept {
   return {errc::aborted, -1};
 }
 
-void communicator_state::lost(std::string_view what, errc why, int culprit) {
+void communicator_state::lost(std::string_view call, errc why, int culprit) {
+  const std::string what = port.name().empty() ? std::string(call) : fmt::format("{} on '{}'", call, port.name());
   if (why == errc::peer_failed || why == errc::peer_left || why == errc::aborted) {
     lost_ = why;
     culprit_ = culprit;

@@ -27,6 +27,8 @@ class communicator_state final : public runtime::extension {
     return static_cast<communicator_state&>(*slot);
   }
 
+  bool busy() const noexcept override;
+
   /// An execution that is not running, made if need be.
   execution& idle(method how);
   /// Runs a call to its end. Throws error{peer_failed, ...} in the name of `what`.

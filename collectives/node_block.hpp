@@ -60,6 +60,8 @@ static_assert(offsetof(member_head, lines) == line_bytes && sizeof(member_head) 
 
 /// A slot is never larger: enough to pipeline, and several slots of several members stay in cache.
 inline constexpr std::size_t largest_slot = 128 << 10;
+/// A block without room for slots of this size is of no use.
+inline constexpr std::size_t smallest_slot = 4096;
 
 /// View of a block; owns nothing. Invalid (`!valid()`) where there is no block, or one too small to be of
 /// use.

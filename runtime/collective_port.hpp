@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace verbena::runtime {
 
@@ -25,6 +26,8 @@ using transport::operation;
 /// What a layer above keeps per communicator (cached schedules, position in the node block); freed with it.
 struct extension {
   virtual ~extension() = default;
+  /// True while a collective is under way: a communicator that was freed waits for that.
+  virtual bool busy() const noexcept { return false; }
 };
 
 /// Something that advances on every tick while it is linked: a collective in flight. Links itself by
@@ -49,6 +52,8 @@ class collective_port {
   virtual rank self() const noexcept = 0;
   virtual int size() const noexcept = 0;
   virtual const base::settings& settings() const noexcept = 0;
+  /// What the communicator is called in errors; empty if it has no name.
+  virtual std::string_view name() const noexcept { return {}; }
   virtual std::optional<node_block> block() const noexcept = 0;
 
   /// Posts; the operation must be idle, and stays the caller's until done. Never blocks, never throws: errors

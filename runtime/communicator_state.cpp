@@ -5,9 +5,25 @@
 
 namespace verbena::runtime {
 
-communicator_state::communicator_state(context_state& host, std::uint32_t context, std::vector<std::uint32_t> members,
-                                       rank self_rank)
-    : host_(host), context_(context), self_(self_rank), size_(static_cast<std::uint32_t>(members.size())), members_(std::move(members)) {}
+communicator_state::communicator_state(context_state& host, std::uint32_t context, member_list members,
+                                       std::uint32_t size, rank self_rank)
+    : host_(host),
+      context_(context),
+      self_(self_rank),
+      size_(size),
+      members_(std::move(members)),
+      table_(members_ == nullptr ? nullptr : members_->data()) {}
+
+communicator_state::~communicator_state() {
+  slot_.reset();  // it may hold operations, and looks at the block
+  if (block_name_ != 0) host_.blocks().leave(block_name_);
+  host_.engine().forget_context(context_);
+  host_.engine().contexts().remove(context_table::slot_of(context_));
+}
+
+bool communicator_state::busy() noexcept {
+  return (slot_ != nullptr && slot_->busy()) || host_.engine().context_busy(context_) || host_.has_requests_of(*this);
+}
 
 void communicator_state::remember(rank r) {
   last_record_ = &host_.engine().meet(peer_of(r));

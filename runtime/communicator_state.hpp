@@ -1,27 +1,39 @@
 // What a communicator is inside: its members, its two contexts (point to point, collective), and the port through which
-// the collectives layer sees it. Owned by the context_state; handles point here.
+// the collectives layer sees it. Owned by the context_state; handles point here. A communicator that was freed stays until
+// the last operation on it has ended (context_state::retire).
 #pragma once
 
 #include "runtime/collective_port.hpp"
 #include "runtime/engine/engine.hpp"
 
-#include <verbena/communicator.hpp>
+#include <verbena/owned_communicator.hpp>
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace verbena::runtime {
 
 class context_state;
 
+/// Job rank of each rank of a communicator, in order; shared by communicators of the same ranks. Null: they are the same.
+using member_list = std::shared_ptr<const std::vector<std::uint32_t>>;
+
 class communicator_state final : public collective_port {
  public:
-  /// `members`: job rank of each rank of the communicator, in order; self_rank is our position.
-  communicator_state(context_state& host, std::uint32_t context, std::vector<std::uint32_t> members, rank self_rank);
+  /// `context`: a live one of the engine; self_rank is our position.
+  communicator_state(context_state& host, std::uint32_t context, member_list members, std::uint32_t size,
+                     rank self_rank);
+  ~communicator_state();
 
   context_state& host() const noexcept { return host_; }
   std::uint32_t context() const noexcept { return context_; }
-  peer peer_of(rank r) const noexcept { return peer{members_[static_cast<std::size_t>(r.value)]}; }
+  peer peer_of(rank r) const noexcept {
+    const auto index = static_cast<std::uint32_t>(r.value);
+    return peer{table_ == nullptr ? index : table_[index]};
+  }
+  const member_list& members() const noexcept { return members_; }
   bool holds(rank r) const noexcept { return static_cast<std::uint32_t>(r.value) < size_; }
   /// The engine's record of a member; the last one asked for is at hand.
   engine_peer& record_of(rank r) {
@@ -52,6 +64,26 @@ class communicator_state final : public collective_port {
   std::unique_ptr<extension>& slot() noexcept override { return slot_; }
 
   void set_block(node_block block) noexcept { block_ = block; }
+  /// A block of shared_blocks, to be left when this goes.
+  void set_block(node_block block, std::uint64_t name) noexcept {
+    block_ = block;
+    block_name_ = name;
+  }
+
+  std::string_view name() const noexcept override { return name_; }
+  void set_name(std::string_view name) { name_ = name; }
+  /// For errors: " of 'name'", or nothing.
+  std::string of_name() const { return name_.empty() ? std::string{} : " of '" + name_ + "'"; }
+
+  void set_attribute(const std::shared_ptr<const attribute_key::hooks>& key, void* value);
+  void* attribute(const attribute_key::hooks* key) const noexcept;
+  void erase_attribute(const attribute_key::hooks* key) noexcept;
+  /// May throw what a copy hook throws.
+  void copy_attributes_from(communicator_state& original);
+  void free_attributes() noexcept;  ///< the last one set goes first
+
+  /// True while something that was started on it has not ended.
+  bool busy() noexcept;
 
  private:
   void remember(rank r);
@@ -63,9 +95,25 @@ class communicator_state final : public collective_port {
   std::uint32_t size_;
   rank last_{-1};
   engine_peer* last_record_ = nullptr;
-  std::vector<std::uint32_t> members_;
+  member_list members_;
+  const std::uint32_t* table_;  ///< what is in members_
   std::optional<node_block> block_;
+  std::uint64_t block_name_ = 0;
+  std::string name_;
+  struct attribute_value {
+    std::shared_ptr<const attribute_key::hooks> key;
+    void* value;
+  };
+  std::vector<attribute_value> attributes_;
   std::unique_ptr<extension> slot_;
+};
+
+/// How the runtime gets from handles to what they name, and back.
+class communicator_access {
+ public:
+  static communicator_state& state(communicator of) noexcept { return *of.state_; }
+  static communicator handle(communicator_state& of) noexcept { return communicator{&of}; }
+  static owned_communicator own(communicator_state& of) noexcept { return owned_communicator{&of}; }
 };
 
 }  // namespace verbena::runtime

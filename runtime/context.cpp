@@ -17,6 +17,8 @@ context::~context() = default;
 
 communicator context::world() const noexcept { return communicator{&state_->world()}; }
 
+communicator context::self() const noexcept { return communicator{&state_->self()}; }
+
 std::vector<rank> context::node_ranks() const {
   std::vector<verbena::rank> ranks;
   for (std::uint32_t r : state_->job().local_ranks) ranks.emplace_back(r);

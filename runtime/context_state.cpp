@@ -14,8 +14,6 @@
 namespace verbena::runtime {
 namespace {
 
-constexpr std::uint32_t world_context = 1;
-
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 /// Under a launcher that offers no segment the lowest rank of the node makes one; the others open it through /proc,
@@ -95,25 +93,71 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
 
   c.engine_ = std::make_unique<runtime::engine>(*c.fabric_, c.settings_, job.self, job.size);
   c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us);
-  std::vector<std::uint32_t> members(job.size);
-  std::iota(members.begin(), members.end(), 0U);
-  c.world_ = std::make_unique<communicator_state>(c, world_context, std::move(members), rank{job.self});
-  if (c.page_ && job.local_ranks.size() == job.size) {
-    const std::span<std::byte> block = c.fabric_->world_block();
-    c.world_->set_block({block.data(), block.size()});
-  }
+  c.blocks_ = std::make_unique<shared_blocks>(*c.fabric_);
+  c.make_first_communicators();
   if (c.settings_.explain) c.print_ways();
   return made;
 }
 
+/// Those that every rank has without asking, in the first generation of their slots.
+void context_state::make_first_communicators() {
+  const job_info& job = boot_->job();
+  const auto make = [&](std::uint32_t slot, member_list members, std::uint32_t size, rank self) -> auto& {
+    engine_->contexts().hold(slot);
+    const std::uint32_t context = engine_->install_context(slot, 0);
+    return adopt(std::make_unique<communicator_state>(*this, context, std::move(members), size, self));
+  };
+  communicator_state& all = make(world_slot, nullptr, job.size, rank{job.self});
+  if (page_ && job.local_ranks.size() == job.size) {
+    const std::span<std::byte> block = fabric_->world_block();
+    all.set_block({block.data(), block.size()});
+  }
+  make(self_slot, std::make_shared<const std::vector<std::uint32_t>>(1, job.self), 1, rank{0});
+}
+
+communicator_state& context_state::adopt(std::unique_ptr<communicator_state> made) {
+  const std::uint32_t slot = context_table::slot_of(made->context());
+  if (slot >= communicators_.size()) communicators_.resize(std::max<std::size_t>(slot + 1, communicators_.size() * 2));
+  retired_.reserve(communicators_.size());  // so that retire allocates nothing
+  communicators_[slot] = std::move(made);
+  return *communicators_[slot];
+}
+
+void context_state::retire(communicator_state& of) noexcept {
+  of.free_attributes();
+  if (of.busy())
+    retired_.push_back(&of);
+  else
+    communicators_[context_table::slot_of(of.context())].reset();
+}
+
+void context_state::reap() noexcept {
+  std::erase_if(retired_, [&](communicator_state* of) {
+    if (of->busy()) return false;
+    communicators_[context_table::slot_of(of->context())].reset();
+    return true;
+  });
+}
+
+bool context_state::has_requests_of(const communicator_state& of) const noexcept {
+  return requests_ != 0 && std::any_of(operations_.begin(), operations_.end(),
+                                       [&](const pooled_operation& p) { return p.taken && p.on == &of; });
+}
+
 context_state::~context_state() {
+  const bool joined = communicators_.size() > self_slot;
+  if (joined) {  // MPI 4.0, section 11.2.4: those of the process alone go first
+    self().free_attributes();
+    world().free_attributes();
+  }
   // What was detached goes on until here. Not while an error unwinds the stack: then nobody may be left to receive it.
-  if (world_ && !simulated_ && std::uncaught_exceptions() == unwinding_at_join_) {
+  if (joined && !simulated_ && std::uncaught_exceptions() == unwinding_at_join_) {
     engine_->begin_leaving();
     wait_for([&] { return engine_->nothing_pending(); });
   }
   if (engine_ && settings_.stats) print_counters();
-  world_.reset();  // cached schedules first: they may hold operations
+  communicators_.clear();  // cached schedules first: they may hold operations
+  blocks_.reset();
   waiter_.reset();
   engine_.reset();
   fabric_.reset();
@@ -134,13 +178,19 @@ pooled_operation& context_state::take_operation() {
   if (free_operations_ == nullptr) {
     pooled_operation& fresh = operations_.emplace_back();
     fresh.host = this;
+    fresh.taken = true;
+    ++requests_;
     return fresh;
   }
   pooled_operation& p = *std::exchange(free_operations_, free_operations_->next_free);
+  p.taken = true;
+  ++requests_;
   return p;
 }
 
 void context_state::release(pooled_operation& p) noexcept {
+  p.taken = false;
+  --requests_;
   p.op.on_done = nullptr;
   p.next_free = std::exchange(free_operations_, &p);
 }

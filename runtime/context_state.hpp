@@ -9,6 +9,7 @@
 #include "runtime/communicator_state.hpp"
 #include "runtime/engine/engine.hpp"
 #include "runtime/pending_work.hpp"
+#include "runtime/shared_blocks.hpp"
 #include "runtime/waiter.hpp"
 #include "transport/routed_fabric.hpp"
 
@@ -19,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace verbena::runtime {
 
@@ -29,6 +31,7 @@ struct pooled_operation final : pending_work {
   std::size_t size = 0;  ///< of the message or the buffer, for the error text
   rank with{};           ///< as the caller named it
   tag label{};
+  bool taken = false;  ///< a request stands for it, or its detached end is awaited
   pooled_operation* next_free = nullptr;
 
   bool cancel() noexcept override;
@@ -38,6 +41,9 @@ struct pooled_operation final : pending_work {
 
 class context_state {
  public:
+  static constexpr std::uint32_t world_slot = 1;
+  static constexpr std::uint32_t self_slot = 2;
+
   /// Joins the job that `boot` knows of. `simulated`: the way to all other ranks, instead of the real fabrics; then no
   /// blocking call may be made, the caller turns `progress` itself.
   static std::unique_ptr<context_state> join(std::unique_ptr<bootstrap> boot, const base::settings& settings,
@@ -49,7 +55,8 @@ class context_state {
   const job_info& job() const noexcept { return boot_->job(); }
   const base::settings& settings() const noexcept { return settings_; }
   runtime::engine& engine() noexcept { return *engine_; }
-  communicator_state& world() noexcept { return *world_; }
+  communicator_state& world() noexcept { return *communicators_[world_slot]; }
+  communicator_state& self() noexcept { return *communicators_[self_slot]; }
   transport::routed_fabric& fabric() noexcept { return *fabric_; }
   bootstrap& boot() noexcept { return *boot_; }
 
@@ -69,6 +76,15 @@ class context_state {
   template <class Look>
   bool take_next(Look&& look);
 
+  /// Enters a communicator in its slot, which the engine knows as live.
+  communicator_state& adopt(std::unique_ptr<communicator_state> made);
+  /// Its handle is gone: it goes too, now or when what was started on it has ended.
+  void retire(communicator_state& of) noexcept;
+  /// Lets those go that only waited for operations.
+  void reap() noexcept;
+  shared_blocks& blocks() noexcept { return *blocks_; }
+  bool has_requests_of(const communicator_state& of) const noexcept;
+
   void wake(peer member) noexcept;
   base::nanoseconds spin_budget() const noexcept { return waiter_->spin_budget(); }
 
@@ -82,6 +98,7 @@ class context_state {
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
   void open_segment();
   void await_peers(base::nanoseconds at_most) const;
+  void make_first_communicators();
   void print_ways();
   void print_counters() const;
 
@@ -95,7 +112,10 @@ class context_state {
   std::unique_ptr<transport::routed_fabric> fabric_;
   std::unique_ptr<runtime::engine> engine_;
   std::unique_ptr<waiter> waiter_;
-  std::unique_ptr<communicator_state> world_;
+  std::unique_ptr<shared_blocks> blocks_;
+  std::vector<std::unique_ptr<communicator_state>> communicators_;  ///< by slot
+  std::vector<communicator_state*> retired_;                        ///< freed, with operations under way
+  std::size_t requests_ = 0;                                        ///< operations that are taken
   std::deque<pooled_operation> operations_;
   pooled_operation* free_operations_ = nullptr;
   unsigned ticks_ = 0;

@@ -13,6 +13,7 @@ std::span<const counter_row> counter_rows() noexcept {
       {"unexpected", &counters::unexpected, "messages that arrived before a receive for them was posted"},
       {"refused", &counters::refused, "posts a fabric refused for now and that were tried again later"},
       {"malformed", &counters::malformed, "packets that did not decode and were dropped"},
+      {"stale", &counters::stale, "messages for communicators that were freed here, dropped"},
   };
   return rows;
 }

@@ -18,6 +18,7 @@ struct counters {
   std::uint64_t unexpected = 0;
   std::uint64_t refused = 0;
   std::uint64_t malformed = 0;
+  std::uint64_t stale = 0;
 };
 
 struct counter_row {

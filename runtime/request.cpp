@@ -22,7 +22,7 @@ std::string name_of(tag label) {
 }  // namespace
 
 void throw_send_error(const communicator_state& on, errc why, rank to, tag label, std::size_t bytes) {
-  throw error(why, fmt::format("rank {}: send of {} B to rank {}, {}: {}", on.self().value, bytes, to.value,
+  throw error(why, fmt::format("rank {}{}: send of {} B to rank {}, {}: {}", on.self().value, on.of_name(), bytes, to.value,
                                name_of(label), words(on, why, to)));
 }
 
@@ -30,10 +30,10 @@ void throw_receive_error(const communicator_state& on, const transport::outcome&
                          std::size_t bytes) {
   if (got.error == errc::truncated)
     throw error(errc::truncated,
-                fmt::format("rank {}: recv posted {} B, got {} B from rank {} tag {}", on.self().value, bytes,
-                            got.sent_bytes, got.source.value, got.label.value));
+                fmt::format("rank {}{}: recv posted {} B, got {} B from rank {} tag {}", on.self().value, on.of_name(),
+                            bytes, got.sent_bytes, got.source.value, got.label.value));
   const std::string whom = from == any_source ? "any rank" : fmt::format("rank {}", from.value);
-  throw error(got.error, fmt::format("rank {}: recv of {} B from {}, {}: {}", on.self().value, bytes, whom,
+  throw error(got.error, fmt::format("rank {}{}: recv of {} B from {}, {}: {}", on.self().value, on.of_name(), bytes, whom,
                                      name_of(label), words(on, got.error, from)));
 }
 

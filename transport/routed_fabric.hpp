@@ -159,6 +159,17 @@ class routed_fabric {
   /// Memory that all ranks of the node map, for the world communicator's collectives; empty without shared memory.
   std::span<std::byte> world_block() const { return shm_ ? shm_->world_block() : std::span<std::byte>{}; }
 
+  // Memory of this rank that all ranks of the node map, by an offset that means the same to all of them.
+  /// Zeroed, 64-byte aligned, page aligned from one page on; 0: there is none (left).
+  std::uint64_t allocate_shared(std::uint64_t bytes) { return shm_ ? shm_->allocate(bytes) : 0; }
+  void free_shared(std::uint64_t offset) noexcept { shm_->free(offset); }
+  /// Bytes not given out yet.
+  std::uint64_t shared_room() const noexcept { return shm_ ? shm_->room() : 0; }
+  /// What lies there in this process's memory; the range must be one that a rank of the node has allocated.
+  std::span<std::byte> shared_memory(std::uint64_t offset, std::uint64_t bytes) const {
+    return shm_->memory(offset, bytes);
+  }
+
  private:
   template <class Self, class Result, class Visit>
   static Result on_route(Self& self, peer to, Result otherwise, Visit&& visit) {

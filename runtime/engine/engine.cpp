@@ -41,7 +41,7 @@ void engine::on_packet(peer from, transport::envelope head, std::span<const std:
   switch (h.what) {
     case wire::kind::eager: return on_eager(source, h, payload);
     case wire::kind::eager_first: return on_eager_first(source, h, payload);
-    case wire::kind::eager_more: return on_eager_more(source, payload);
+    case wire::kind::eager_more: return on_eager_more(source, h, payload);
     case wire::kind::rts: return on_rts(source, h, payload);
     case wire::kind::cts: return on_cts(source, payload);
     case wire::kind::fin: return on_fin(source, payload);
@@ -73,7 +73,8 @@ void engine::on_peer_down(peer from, errc why) noexcept {
     if (m.with != &gone && (m.with != nullptr || !failed)) return;
     if (m.at == step::posted) matcher_.remove(m.posted);
     if (m.linked() && (m.at == step::eager || m.at == step::rts || m.at == step::put || m.at == step::fin ||
-                       m.at == step::streaming || m.at == step::cts || m.at == step::refuse || m.at == step::leave))
+                       m.at == step::streaming || m.at == step::cts || m.at == step::refuse || m.at == step::leave ||
+                       m.at == step::answer))
       --waiting_;
     finish(m, why);
   });

@@ -19,6 +19,7 @@
 #include "base/settings.hpp"
 #include "runtime/collective_port.hpp"
 #include "runtime/counters.hpp"
+#include "runtime/engine/context_table.hpp"
 #include "runtime/engine/matcher.hpp"
 #include "runtime/engine/message.hpp"
 #include "runtime/engine/protocol.hpp"
@@ -27,6 +28,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -60,8 +62,6 @@ struct envelope_route {
   std::uint32_t context = 0;  ///< with the collective bit, if any
   std::int32_t self = 0;      ///< our rank in that communicator
 };
-
-inline constexpr std::uint32_t collective_bit = 1u << 31;
 
 class engine {
  public:
@@ -101,6 +101,17 @@ class engine {
   bool progress(base::nanoseconds now);
 
   void add_task(progress_task& task) noexcept { tasks_.push_back(task); }
+  // Communicators (contexts.cpp): which are there, and what becomes of their messages when they go.
+  context_table& contexts() noexcept { return contexts_; }
+  /// The members have agreed on the slot this rank holds. Returns the context id. What came early is there from now on.
+  std::uint32_t install_context(std::uint32_t slot, std::uint64_t generation);
+  /// They have not: gives the slot back.
+  void drop_context(std::uint32_t slot);
+  /// True while a send or receive of the communicator is under way.
+  bool context_busy(std::uint32_t context) noexcept;
+  /// Drops the messages nobody has received; their senders learn of it if they wait.
+  void forget_context(std::uint32_t context);
+
   bool nothing_pending() const noexcept { return messages_.live() == 0; }
   /// Something was refused by a fabric and waits for room.
   bool retrying() const noexcept { return waiting_ != 0; }
@@ -136,7 +147,7 @@ class engine {
   // receiving (receive.cpp)
   void on_eager(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   void on_eager_first(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
-  void on_eager_more(engine_peer& from, std::span<const std::byte> payload);
+  void on_eager_more(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   message* match(engine_peer& from, const wire::header& head);
   parcel& park(engine_peer& from, const wire::header& head, std::size_t total, bool with_data);
   void unpark(parcel& p) noexcept;
@@ -158,6 +169,13 @@ class engine {
 
   // leaving (leaving.cpp)
   void on_leave(engine_peer& from);
+  // contexts.cpp
+  bool stale(const wire::header& head) const noexcept {
+    return contexts_.of(head.context.value) == context_table::standing::stale;
+  }
+  void drop_stale(engine_peer& from, const wire::header& head, std::optional<wire::handle> waiting = std::nullopt);
+  void drop_parcels(std::uint32_t which, std::uint32_t but);
+  post_result advance_answer(message& m);
 
   void malformed() noexcept { ++counts_.malformed; }
   static match_key key_of(const wire::header& head) noexcept;
@@ -174,6 +192,7 @@ class engine {
   counters counts_;
   base::paged_table<engine_peer> peers_;
   matcher matcher_;
+  context_table contexts_;
   base::intrusive_list<engine_peer> backlog_;
   base::intrusive_list<message> starting_;
   base::intrusive_list<progress_task> tasks_;

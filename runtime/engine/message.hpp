@@ -40,6 +40,7 @@ enum class step : std::uint8_t {
   refuse,     ///< receive: the refusal waits for room
   receiving,  ///< receive: data is coming
   leave,      ///< the word that this rank leaves waits for room
+  answer,     ///< neither: a word to the peer waits for room (contexts.cpp)
 };
 
 struct engine_peer;

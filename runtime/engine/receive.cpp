@@ -60,6 +60,7 @@ void engine::on_eager(engine_peer& from, const wire::header& head, std::span<con
     finish_receive(*m, errc::success);
     return;
   }
+  if (stale(head)) return drop_stale(from, head);
   parcel& p = park(from, head, payload.size(), true);
   base::copy_bytes(p.data, payload.data(), payload.size());
   p.arrived = payload.size();
@@ -78,13 +79,14 @@ void engine::on_eager_first(engine_peer& from, const wire::header& head, std::sp
     from.open_receive = m;
     return;
   }
+  if (stale(head)) return drop_stale(from, head);
   parcel& p = park(from, head, body->total, true);
   base::copy_bytes(p.data, payload.data(), payload.size());
   p.arrived = payload.size();
   if (p.arrived != p.total) from.open_parcel = &p;
 }
 
-void engine::on_eager_more(engine_peer& from, std::span<const std::byte> payload) {
+void engine::on_eager_more(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
   if (message* m = from.open_receive) {
     if (payload.size() > m->total - m->moved) return malformed();
     store_piece(*m, payload);
@@ -93,6 +95,7 @@ void engine::on_eager_more(engine_peer& from, std::span<const std::byte> payload
     return finish_receive(*m, errc::success);
   }
   parcel* p = from.open_parcel;
+  if (p == nullptr && stale(head)) return;  // its beginning was dropped
   if (p == nullptr || payload.size() > p->total - p->arrived) return malformed();
   base::copy_bytes(p->data + p->arrived, payload.data(), payload.size());
   p->arrived += payload.size();

@@ -12,6 +12,7 @@ void engine::on_rts(engine_peer& from, const wire::header& head, std::span<const
   const auto rts = wire::take<wire::rts_body>(payload);
   if (!rts || rts->method > static_cast<std::uint8_t>(bulk_method::stream)) return malformed();
   if (message* m = match(from, head)) return begin_rendezvous(*m, *rts, head);
+  if (stale(head)) return drop_stale(from, head, rts->sender);
   parcel& p = park(from, head, rts->total, false);
   p.announced = true;
   p.rts = *rts;

@@ -114,6 +114,7 @@ post_result engine::advance(message& m) {
       return result;
     }
     case step::streaming: return advance_stream(m);
+    case step::answer: return advance_answer(m);
     default: break;
   }
   base::check(false, "a message waits in a peer's queue with nothing to send");

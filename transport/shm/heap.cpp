@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace verbena::transport::shm {
@@ -17,7 +16,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t to) {
 
 }  // namespace
 
-heap::heap(std::byte* base, std::uint64_t offset, std::uint64_t bytes) : base_(base), fresh_(offset) {
+heap::heap(std::byte* base, std::uint64_t offset, std::uint64_t bytes) : base_(base) {
   if (bytes > 0) free_.emplace(offset, bytes);
 }
 
@@ -34,8 +33,6 @@ std::uint64_t heap::allocate(std::uint64_t bytes) {
     if (at + size < begin + length) free_.emplace(at + size, begin + length - at - size);
     taken_.emplace(at, size);
     used_ += size;
-    if (at < fresh_) std::memset(base_ + at, 0, std::min(size, fresh_ - at));
-    fresh_ = std::max(fresh_, at + size);
     return at;
   }
   return 0;
@@ -48,8 +45,9 @@ void heap::free(std::uint64_t offset) noexcept {
   std::uint64_t begin = node.key();
   std::uint64_t length = node.mapped();
   used_ -= length;
-  // Best effort: punching the hole returns the pages; if the kernel refuses they stay and are reused.
-  if (length >= page_bytes) ::madvise(base_ + begin, length, MADV_REMOVE);
+  // Punching the hole returns the pages; if the kernel refuses they stay and are reused.
+  if (length < page_bytes || ::madvise(base_ + begin, length, MADV_REMOVE) != 0)
+    std::memset(base_ + begin, 0, length);
 
   auto next = free_.lower_bound(begin);
   if (next != free_.end() && begin + length == next->first) {

@@ -1,6 +1,7 @@
 // The part of a rank's arena that is given out in pieces: collective blocks, verbena::memory(). The lists
 // live in the owner's private memory (a crash of one rank cannot break another's allocator); what is given
-// out is zero. Off the message path: first fit, ordered by place.
+// out is zero, because what comes back is made zero, whole pages by returning them to the kernel. Off the
+// message path: first fit, ordered by place.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,6 @@ class heap {
   std::byte* base_;
   std::map<std::uint64_t, std::uint64_t> free_;   ///< offset -> bytes, never adjacent
   std::map<std::uint64_t, std::uint64_t> taken_;  ///< offset -> bytes
-  std::uint64_t fresh_;                           ///< from here on nothing was ever given out: still zero
   std::uint64_t used_ = 0;
 };
 

@@ -92,6 +92,13 @@ class shm_fabric {
   /// exhausted.
   std::uint64_t allocate(std::uint64_t bytes) { return heap_->allocate(bytes); }
   void free(std::uint64_t offset) noexcept { heap_->free(offset); }
+  std::uint64_t room() const noexcept { return where_.heap_bytes - heap_->used(); }
+  /// Where any rank's allocation lies for this process.
+  std::span<std::byte> memory(std::uint64_t offset, std::uint64_t bytes) const {
+    const std::uint64_t end = page_.header().segment_bytes;
+    base::check(offset <= end && bytes <= end - offset, "shared memory outside the segment is asked for");
+    return {base_ + offset, bytes};
+  }
 
  private:
   static constexpr std::size_t hot_rings = 8;

@@ -3,9 +3,11 @@
 
 #include <verbena/collectives.hpp>
 #include <verbena/communicator.hpp>
+#include <verbena/communicators.hpp>
 #include <verbena/context.hpp>
 #include <verbena/error.hpp>
 #include <verbena/export.hpp>
+#include <verbena/owned_communicator.hpp>
 #include <verbena/request.hpp>
 #include <verbena/types.hpp>
 #include <verbena/version.hpp>

@@ -16,6 +16,7 @@ namespace verbena {
 
 namespace runtime {
 class collective_port;
+class communicator_access;
 class communicator_state;
 class engine;
 }  // namespace runtime
@@ -32,7 +33,7 @@ concept message_object =
     std::is_trivially_copyable_v<Object> && !std::ranges::range<Object> && !std::is_pointer_v<Object>;
 
 /// Handle to a group of ranks. Cheap to copy; all copies name the same communicator, which lives as long as
-/// its context.
+/// its context, or as the owned_communicator that it is a copy of.
 ///
 /// Point to point follows MPI 4.0, chapter 3: messages between two ranks in one communicator do not overtake
 /// each other; a receive matches by source and tag, each of which may be a wildcard. Sizes are in bytes.
@@ -85,7 +86,9 @@ class VERBENA_API communicator {
 
  private:
   friend class runtime::engine;
+  friend class runtime::communicator_access;
   friend class context;
+  friend class owned_communicator;
   explicit communicator(runtime::communicator_state* state) noexcept : state_(state) {}
 
   template <class Range>
@@ -93,7 +96,7 @@ class VERBENA_API communicator {
     return std::ranges::size(data) * sizeof(std::ranges::range_value_t<Range>);
   }
 
-  runtime::communicator_state* state_;  // owned by the context's engine
+  runtime::communicator_state* state_;  // owned by the context
 };
 
 }  // namespace verbena

@@ -34,6 +34,8 @@ class VERBENA_API context {
 
   /// All ranks of the job.
   communicator world() const noexcept;
+  /// This rank alone (MPI_COMM_SELF).
+  communicator self() const noexcept;
   verbena::rank rank() const noexcept { return world().rank(); }
   int size() const noexcept { return world().size(); }
   /// Ranks of this node, as world ranks, ascending; this rank is among them.
