@@ -51,22 +51,36 @@ std::optional<double> smallest(const std::string& mount, std::string group, cons
   }
 }
 
-}  // namespace
-
-unsigned mask_cores() noexcept {
-  // The kernel refuses a set smaller than its own, so grow it until it fits.
+/// The kernel refuses a set smaller than its own, so it grows until it fits.
+template <class Use>
+void with_mask(const Use& use) {
   for (std::size_t count = 1024; count <= 1U << 20; count *= 2) {
     cpu_set_t* mask = CPU_ALLOC(count);
-    if (mask == nullptr) break;
+    if (mask == nullptr) return;
     const std::size_t bytes = CPU_ALLOC_SIZE(count);
     const bool known = ::sched_getaffinity(0, bytes, mask) == 0;
     const int refused = errno;
-    const int cores = known ? CPU_COUNT_S(bytes, mask) : 0;
+    if (known) use(mask, bytes);
     CPU_FREE(mask);
-    if (known) return static_cast<unsigned>(std::max(1, cores));
-    if (refused != EINVAL) break;
+    if (known || refused != EINVAL) return;
   }
-  return 1;
+}
+
+}  // namespace
+
+std::vector<unsigned> mask_cpus() {
+  std::vector<unsigned> found;
+  with_mask([&found](const cpu_set_t* mask, std::size_t bytes) {
+    for (unsigned cpu = 0; cpu < bytes * 8; ++cpu)
+      if (CPU_ISSET_S(cpu, bytes, mask)) found.push_back(cpu);
+  });
+  return found;
+}
+
+unsigned mask_cores() noexcept {
+  int cores = 0;
+  with_mask([&cores](const cpu_set_t* mask, std::size_t bytes) { cores = CPU_COUNT_S(bytes, mask); });
+  return static_cast<unsigned>(std::max(1, cores));
 }
 
 std::optional<double> cpu_quota(std::string_view proc_cgroup, const std::string& root) {
@@ -101,9 +115,11 @@ std::optional<double> cpu_quota() {
 }
 
 unsigned usable_cores() {
-  const unsigned cores = mask_cores();
-  const std::optional<double> quota = cpu_quota();
-  if (!quota || *quota >= cores) return cores;
+  return usable_cores(mask_cores(), cpu_quota());
+}
+
+unsigned usable_cores(unsigned mask, std::optional<double> quota) {
+  if (!quota || *quota >= mask) return mask;
   return std::max(1U, static_cast<unsigned>(std::ceil(*quota)));
 }
 

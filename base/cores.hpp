@@ -5,10 +5,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace verbena::base {
 
-/// Cores in the affinity mask of the calling thread; at least 1.
+/// The processors in the affinity mask of the calling thread, ascending; empty where the kernel does not say.
+std::vector<unsigned> mask_cpus();
+/// How many they are; at least 1.
 unsigned mask_cores() noexcept;
 
 /// Processors' worth of time per time that the control group and its ancestors allow ("0.5", "3"); nothing:
@@ -19,5 +22,6 @@ std::optional<double> cpu_quota();
 
 /// Cores worth having a rank for: the mask, or the quota rounded up if that is less.
 unsigned usable_cores();
+unsigned usable_cores(unsigned mask, std::optional<double> quota);
 
 }  // namespace verbena::base

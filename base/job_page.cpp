@@ -57,7 +57,7 @@ unique_fd create_segment(const job_shape& shape) {
   header->job_size = shape.job_size;
   header->local_size = local_size;
   header->lanes = 1;
-  header->cores = usable_cores();
+  header->cores = shape.cores != 0 ? shape.cores : usable_cores();
   header->segment_bytes = bytes;
   header->shm_offset = shm_offset;
   header->rank_span = round_up(span, page_bytes);

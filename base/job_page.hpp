@@ -85,6 +85,7 @@ struct job_shape {
   std::uint32_t job_size = 1;
   std::vector<std::uint32_t> local_ranks;  ///< job ranks on this node, ascending
   std::uint64_t rank_span = 0;             ///< 0: default_rank_span()
+  std::uint32_t cores = 0;                 ///< that the ranks of this node share; 0: usable_cores()
 };
 
 /// Bytes of segment address space per rank, so that the whole segment stays below 64 GiB of (sparse) address
