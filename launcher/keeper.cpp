@@ -22,6 +22,17 @@
 namespace verbena::launcher {
 namespace {
 
+/// As the kernel takes it: bit by bit in words of the machine.
+std::vector<unsigned long> affinity_mask(const std::vector<unsigned>& cpus) {
+  constexpr unsigned bits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask;
+  for (const unsigned cpu : cpus) {
+    if (mask.size() <= cpu / bits) mask.resize(cpu / bits + 1);
+    mask[cpu / bits] |= 1UL << (cpu % bits);
+  }
+  return mask;
+}
+
 class keeper {
  public:
   keeper(const rank_plan& plan, base::unique_fd socket) : plan_(plan), socket_(std::move(socket)) {}
@@ -133,6 +144,9 @@ void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd e
   request.kept = plan_.segment_fd;
   request.own_group = !reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
   request.signal_mask = plan_.signal_mask;
+  std::vector<unsigned long> mask;
+  if (!plan_.cpus.empty()) mask = affinity_mask(plan_.cpus[rank]);
+  request.cpus = mask;
   const spawn_result result =
       killing_ ? spawn_result{-1, start_step::make_process, ECANCELED} : spawn(request);
   keeper_report answer;
@@ -144,6 +158,7 @@ void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd e
   } else {
     answer.what = keeper_report::kind::started;
     answer.pid = result.pid;
+    answer.value = result.binding_error;
     ranks_[result.pid] = rank;
     if (reads_terminal) shares_terminal_ = result.pid;
   }

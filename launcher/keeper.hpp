@@ -42,7 +42,8 @@ struct keeper_report {
   start_step step = start_step::execute;
   std::uint32_t rank = 0;
   std::int32_t pid = 0;
-  std::int32_t value = 0;  ///< errno of a failed start, or the wait status
+  std::int32_t value =
+      0;  ///< errno of a failed start or, if `started`, of a failed binding; or the wait status
 };
 
 /// Everything the keeper needs to start ranks; copied into it by the fork.
@@ -54,6 +55,7 @@ struct rank_plan {
   int input_rank = 0;                              ///< inherits the standard input; -1: nobody
   int segment_fd = -1;                             ///< inherited by each rank under the same number
   sigset_t signal_mask{};
+  std::vector<std::vector<unsigned>> cpus;  ///< that each rank is bound to; empty: none is
 };
 
 /// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.

@@ -130,6 +130,9 @@ void launch::on_report(const keeper_report& report) {
   switch (report.what) {
     case keeper_report::kind::started:
       job_.started(report.rank, report.pid);
+      if (report.value != 0)
+        say(fmt::format("rdmarun: rank {} on {}: cannot be bound to its processors: {}", report.rank, host_,
+                        std::strerror(report.value)));
       return;
     case keeper_report::kind::start_failed: {
       const std::string& program = how_.programs[programs_[report.rank]].arguments[0];
@@ -223,11 +226,17 @@ void launch::on_keeper_gone() {
   }
   // Orphans come to us, since we are a subreaper too (the ranks die by their parent-death signal). After an
   // orderly end there is only the keeper itself to wait for.
+  if (end_ordered_) {
+    while (::waitpid(-1, nullptr, 0) >= 0 || errno == EINTR) {  // it is leaving: nothing to sleep for
+    }
+    loop_.stop();
+    return;
+  }
   const base::nanoseconds end = base::steady_now() + 2 * base::second;
   for (pid_t pid;
        ((pid = ::waitpid(-1, nullptr, WNOHANG)) >= 0 || errno != ECHILD) && base::steady_now() < end;) {
     if (pid > 0) continue;
-    if (!end_ordered_) kill_descent();
+    kill_descent();
     ::usleep(200);
   }
   loop_.stop();

@@ -2,6 +2,7 @@
 // forked before any thread exists, and after everything that it must inherit.
 #include "base/cores.hpp"
 #include "base/settings.hpp"
+#include "launcher/binder.hpp"
 #include "launcher/environment.hpp"
 #include "launcher/keeper.hpp"
 #include "launcher/launch.hpp"
@@ -10,12 +11,14 @@
 #include "launcher/process_setup.hpp"
 #include "launcher/segment_server.hpp"
 #include "launcher/text.hpp"
+#include "launcher/topology.hpp"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <verbena/error.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -75,7 +78,9 @@ std::string check_request(const options& how, unsigned size, unsigned cores, con
 }
 
 int run(const options& how) {
-  const unsigned cores = base::usable_cores();
+  const std::vector<unsigned> mask = base::mask_cpus();
+  const unsigned cores =
+      base::usable_cores(std::max(1U, static_cast<unsigned>(mask.size())), base::cpu_quota());
   const std::string host = host_name();
   std::string wrong;
   rank_plan plan;
@@ -90,8 +95,15 @@ int run(const options& how) {
   wrong = raise_descriptor_limit(size);
   if (!wrong.empty()) return refuse(status_launcher, wrong);
 
-  const pmix_job job{"verbena-" + random_name(), host, plan.program_of};
-  segment_server segment{size, "verbena-segment-" + random_name()};
+  keep_hwloc_small();
+  bound_job bound = bind_job(how.bind, size, mask, cores);
+  plan.cpus = bound.where.cpus;
+  pmix_job job{"verbena-" + random_name(), host, plan.program_of, {}, {}};
+  for (const auto& cpus : bound.where.cpus) {
+    job.cpuset.push_back(describe_cpus(cpus));
+    job.locality.push_back(locality_of(cpus, bound.processors));
+  }
+  segment_server segment{size, bound.where.cores, "verbena-segment-" + random_name()};
   plan.segment_fd = segment.fd();
   plan.environment.push_back(segment.variable());
 
@@ -105,6 +117,10 @@ int run(const options& how) {
   hidden_stderr chatter;
   if (size > cores && !how.quiet)
     chatter.print(fmt::format("rdmarun: {} ranks share {} core{}\n", size, cores, cores == 1 ? "" : "s"));
+  if (bound.where.bound() && bound.where.shares_with_others && !how.quiet)
+    chatter.print(
+        "rdmarun: another job has bound ranks to some of the cores that --bind gives to this one\n");
+  if (how.report_bindings) chatter.print(describe_bindings(bound, size, mask, host));
   pmix_server pmix;
   wrong = pmix.start(job);
   if (how.verbose) chatter.print(chatter.text());

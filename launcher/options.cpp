@@ -11,10 +11,15 @@
 namespace verbena::launcher {
 namespace {
 
-constexpr std::array<option_row, 20> rows = {{
+constexpr std::array<option_row, 22> rows = {{
     {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
     {"-H,--host", "NAMES",
      "where to run, NAME:SLOTS comma separated; in this release names of this host only"},
+    {"-bind-to,--bind-to,--bind", "POLICY",
+     "bind each rank to a core, a numa domain or a socket; none; or auto, the default: each rank to its "
+     "share of the "
+     "cores if there are enough that no other job holds"},
+    {"-report-bindings,--report-bindings", "", "say on which processors each rank runs, and why"},
     {"--no-oversubscribe", "", "refuse more ranks than cores (otherwise they run, with one line)"},
     {"--wdir", "DIR", "directory in which the ranks start"},
     {"-x,--env", "VAR=VALUE",
@@ -208,7 +213,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.set_help_flag();
   long long count = 0;
   double timeout = 0;
-  std::string input = "0", hosts;
+  std::string input = "0", hosts, bind = "auto";
   bool help = false, version = false, settings = false, accepted = false;
   auto* n = app.add_option("-n,--np", count);
   app.add_option("--wdir", into.directory);
@@ -230,6 +235,8 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.add_option("--output", into.output_directory);
   app.add_option("-H,--host", hosts);
   app.add_flag("--no-oversubscribe", into.no_oversubscribe);
+  app.add_option("--bind", bind);
+  app.add_flag("--report-bindings", into.report_bindings);
   try {
     std::reverse(own.begin(), own.end());  // CLI11 takes the last element first
     app.parse(std::move(own));
@@ -251,6 +258,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
                                     std::pair{"--abort-grace", into.abort_grace_s}})
     if (std::string wrong = check_seconds(name, value); !wrong.empty()) return wrong;
   if (std::string wrong = check_fabrics(into.fabric); !wrong.empty()) return wrong;
+  if (std::string wrong = parse_binding(bind, into.bind); !wrong.empty()) return wrong;
   if (std::string wrong = parse_hosts(hosts, into.hosts); !wrong.empty()) return wrong;
   if (input == "none") {
     into.input_rank = -1;

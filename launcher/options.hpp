@@ -3,6 +3,8 @@
 // an error and never taken for the program; everything after the program's name is the program's.
 #pragma once
 
+#include "launcher/placement.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,6 +46,8 @@ struct options {
   std::string output_directory;
   int input_rank = 0;  ///< -1: nobody reads the standard input
   bool no_oversubscribe = false;
+  binding bind = binding::automatic;
+  bool report_bindings = false;
   std::optional<double> timeout_s;
   double grace_s = 5;
   double abort_grace_s = 0.5;

@@ -184,6 +184,8 @@ void describe_job(const pmix_job& job, info_list& keys) {
     rank.add(PMIX_APPNUM, job.program_of[r]);
     rank.add(PMIX_NODEID, 0U);
     rank.add(PMIX_HOSTNAME, job.host);
+    if (r < job.cpuset.size()) rank.add(PMIX_CPUSET, "hwloc:" + job.cpuset[r]);
+    if (r < job.locality.size()) rank.add(PMIX_LOCALITY_STRING, job.locality[r]);
     keys.add_array(PMIX_PROC_INFO_ARRAY, rank);
   }
 }

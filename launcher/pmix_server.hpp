@@ -28,6 +28,9 @@ struct pmix_job {
   std::string host;
   std::vector<std::uint32_t> program_of;  ///< of each rank, ascending: "application" in PMIx
 
+  std::vector<std::string> cpuset;    ///< of each rank, "0-3"; empty: no rank is bound
+  std::vector<std::string> locality;  ///< of each rank, in hwloc's words; empty as well
+
   std::uint32_t size() const { return static_cast<std::uint32_t>(program_of.size()); }
 };
 

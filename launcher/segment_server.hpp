@@ -18,7 +18,7 @@ namespace verbena::launcher {
 class segment_server {
  public:
   /// Throws verbena::error if the kernel refuses. `socket_name` must be unguessable.
-  segment_server(std::uint32_t size, std::string socket_name);
+  segment_server(std::uint32_t size, std::uint32_t cores, std::string socket_name);
 
   int fd() const { return segment_.get(); }
   std::string variable() const;  ///< "VERBENA_SEGMENT=FD:INODE:NAME"

@@ -37,6 +37,8 @@ int child_main(void* argument) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != view.parent) leave();  // it died before the line above
   if (r.own_group) ::setpgid(0, 0);
+  if (!r.cpus.empty() && ::syscall(SYS_sched_setaffinity, 0, r.cpus.size_bytes(), r.cpus.data()) != 0)
+    view.result->binding_error = errno;
   // The sources lie above 2, so no copy destroys another's source; a copy onto its own number keeps
   // close-on-exec.
   if (r.input != 0) ::dup2(r.input, 0);

@@ -5,7 +5,9 @@
 #include "launcher/job.hpp"
 
 #include <sys/types.h>
+
 #include <csignal>
+#include <span>
 
 namespace verbena::launcher {
 
@@ -16,15 +18,17 @@ struct spawn_request {
   int input = -1;
   int output = -1;
   int errors = -1;
-  int kept = -1;           ///< descriptor that loses close-on-exec
-  bool own_group = true;   ///< a process group of its own
-  sigset_t signal_mask{};  ///< as rdmarun found it
+  int kept = -1;                        ///< descriptor that loses close-on-exec
+  bool own_group = true;                ///< a process group of its own
+  sigset_t signal_mask{};               ///< as rdmarun found it
+  std::span<const unsigned long> cpus;  ///< affinity mask, bit by bit; empty: keep the keeper's
 };
 
 struct spawn_result {
   pid_t pid = -1;  ///< -1: failed, and then:
   start_step step = start_step::make_process;
   int error = 0;
+  int binding_error = 0;  ///< the rank runs, but where it likes
 };
 
 /// The caller must be single-threaded and have all signals blocked.

@@ -146,6 +146,10 @@ int act(const std::string& what, runtime::bootstrap& boot, int argument) {
     node.page.header().awake.fetch_add(1, std::memory_order_relaxed);
     boot.fence(patience);
     fmt::print("rank {} counts {}\n", job.self, node.page.header().awake.load());
+  } else if (what == "cores") {
+    const node_page node{boot};
+    boot.fence(patience);
+    fmt::print("{}\n", node.page.header().cores);
   } else if (what == "sleep") {
     boot.fence(patience);
     fmt::print("rank {} sleeps\n", job.self);

@@ -1,0 +1,27 @@
+// From the request on the command line to a placement that is held: asks for the wiring and for other jobs'
+// cores only as far as the policy needs them, lets place() decide, and takes the locks.
+#pragma once
+
+#include "launcher/core_locks.hpp"
+#include "launcher/placement.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace verbena::launcher {
+
+struct bound_job {
+  placement where;
+  std::vector<processor> processors;  ///< wiring of the mask; empty if nobody asked
+  std::optional<core_locks> locks;    ///< hold the cores as long as they live
+};
+
+/// `mask`: the processors this command may use; `usable`: how many of them, after the quota.
+bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable);
+
+/// One line per rank, for --report-bindings.
+std::string describe_bindings(const bound_job& job, unsigned ranks, const std::vector<unsigned>& mask,
+                              const std::string& host);
+
+}  // namespace verbena::launcher
