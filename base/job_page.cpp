@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <climits>
 #include <cstring>
 #include <new>
@@ -32,6 +33,18 @@ std::uint64_t page_end(std::uint64_t job_size, std::uint64_t local_size) {
               fmt::format("cannot create the node's shared segment: {}: {}", call, std::strerror(errno)));
 }
 
+/// ftruncate, without the signal that ends a process at its limit on file sizes.
+int set_size(int fd, std::uint64_t bytes) noexcept {
+  struct sigaction ignore {}, before {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGXFSZ, &ignore, &before);
+  const int result = ::ftruncate(fd, static_cast<off_t>(bytes));
+  const int error = errno;
+  ::sigaction(SIGXFSZ, &before, nullptr);
+  errno = error;
+  return result;
+}
+
 }  // namespace
 
 std::uint64_t default_rank_span(std::uint32_t local_size) noexcept {
@@ -48,7 +61,13 @@ unique_fd create_segment(const job_shape& shape) {
 
   unique_fd fd{::memfd_create("verbena", MFD_CLOEXEC)};
   if (!fd) fail("memfd_create");
-  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate");
+  if (set_size(fd.get(), bytes) != 0) {
+    if (errno == EFBIG)
+      throw error(errc::system, fmt::format("cannot create the node's shared segment: its address space of {} MiB is above "
+                                            "the limit on the size of files (ulimit -f), although no file is made",
+                                            bytes >> 20));
+    fail("ftruncate");
+  }
   mapping page = mapping::shared(fd.get(), shm_offset);
   if (!page) fail("mmap");
 

@@ -39,7 +39,7 @@ enum class rank_state : std::uint8_t {
   failed = 3,    ///< exited or was killed while others rely on it
 };
 
-/// One rank of the job. Written by the launcher's side only: `outcome` first, then `state` with release.
+/// One rank of the job. Written by the launcher's side only (where no rdmarun made the page: by the rank that leaves): `outcome` first, then `state` with release.
 struct rank_record {
   std::atomic<rank_state> state;
   std::uint8_t reserved[3];

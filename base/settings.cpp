@@ -84,7 +84,8 @@ std::vector<setting_row> make_rows() {
       flag("VERBENA_EXPLAIN", &settings::explain,
            "print which fabric and protocol leads to each peer, and why, when a rank joins"),
       flag("VERBENA_STATS", &settings::stats, "print the counters of each rank when it leaves"),
-      number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds", "deadline for all ranks to join"),
+      number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds",
+             "deadline for what ranks exchange when they join under a launcher other than rdmarun"),
       {"VERBENA_TEST_FAULTS", "names", "faults injected below the API; obeyed by test builds only",
        [](const settings& s) { return s.test_faults; },
        [](settings& s, std::string_view value) -> std::string {

@@ -33,12 +33,16 @@ base::unique_fd share_segment(bootstrap& boot, base::nanoseconds timeout) {
     const auto value = boot.lookup(job.local_ranks.front(), key, timeout);
     if (!value) throw error(errc::timed_out, "the lowest rank of this node published no segment");
     const std::string text(reinterpret_cast<const char*>(value->data()), value->size());
-    const std::size_t space = text.find(' ');
+    const std::size_t space = std::min(text.find(' '), text.size());
     fd = base::unique_fd{::open(text.substr(0, space).c_str(), O_RDWR | O_CLOEXEC)};
     struct stat info {};
-    if (!fd || ::fstat(fd.get(), &info) != 0 || fmt::format(" {}", info.st_ino) != text.substr(space))
+    if (!fd || ::fstat(fd.get(), &info) != 0)
       throw error(errc::system, fmt::format("cannot open the node's shared segment at {}: {}", text.substr(0, space),
                                             std::strerror(errno)));
+    if (fmt::format(" {}", info.st_ino) != text.substr(space))
+      throw error(errc::system, fmt::format("{} is not the node's shared segment: the ranks of this node see different "
+                                            "processes (containers with process numbers of their own)",
+                                            text.substr(0, space)));
   }
   boot.fence(timeout);  // the maker may go from here on
   return fd;
@@ -52,6 +56,7 @@ context_state::context_state(std::unique_ptr<bootstrap> boot, const base::settin
 void context_state::open_segment() {
   const job_info& job = boot_->job();
   base::unique_fd fd = boot_->segment();
+  made_by_ranks_ = !fd;
   if (!fd && job.local_ranks.size() > 1)
     fd = share_segment(*boot_, static_cast<base::nanoseconds>(settings_.join_timeout_s) * base::second);
   if (!fd) return;
@@ -124,6 +129,7 @@ communicator_state& context_state::adopt(std::unique_ptr<communicator_state> mad
 }
 
 void context_state::retire(communicator_state& of) noexcept {
+  if (::getpid() != process_) return;  // a forked child's copy of a handle
   of.free_attributes();
   if (of.busy())
     retired_.push_back(&of);
@@ -145,6 +151,10 @@ bool context_state::has_requests_of(const communicator_state& of) const noexcept
 }
 
 context_state::~context_state() {
+  if (::getpid() != process_) {
+    forget_all();
+    return;
+  }
   const bool joined = communicators_.size() > self_slot;
   if (joined) {  // MPI 4.0, section 11.2.4: those of the process alone go first
     self().free_attributes();
@@ -161,7 +171,20 @@ context_state::~context_state() {
   waiter_.reset();
   engine_.reset();
   fabric_.reset();
+  // Where no launcher of ours looks after the page, those who wait learn it from here.
+  if (page_ && made_by_ranks_) page_->announce(boot_->job().self, base::rank_state::left, 0);
   if (boot_) boot_->leave();
+}
+
+/// In a child process, which has a copy of everything and owns none of it: not the place in the job, nor what lies in
+/// the segment.
+void context_state::forget_all() noexcept {
+  for (auto& one : communicators_) static_cast<void>(one.release());
+  static_cast<void>(blocks_.release());
+  static_cast<void>(waiter_.release());
+  static_cast<void>(engine_.release());
+  static_cast<void>(fabric_.release());
+  static_cast<void>(boot_.release());
 }
 
 void context_state::wake(peer member) noexcept {

@@ -13,6 +13,7 @@
 #include "runtime/waiter.hpp"
 #include "transport/routed_fabric.hpp"
 
+#include <unistd.h>
 #include <verbena/request.hpp>
 
 #include <deque>
@@ -97,6 +98,7 @@ class context_state {
  private:
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
   void open_segment();
+  void forget_all() noexcept;
   void await_peers(base::nanoseconds at_most) const;
   void make_first_communicators();
   void print_ways();
@@ -104,6 +106,8 @@ class context_state {
 
   base::settings settings_;
   bool simulated_ = false;
+  bool made_by_ranks_ = false;  ///< the segment: no launcher writes who has left
+  pid_t process_ = ::getpid();
   int unwinding_at_join_ = std::uncaught_exceptions();
   std::unique_ptr<bootstrap> boot_;
   base::mapping segment_;

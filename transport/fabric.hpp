@@ -17,7 +17,7 @@
 //  polls.
 //  6. `on_peer_down` comes once, when that peer can no longer write into local memory and all it had sent was
 //     reported. Why: peer_failed, peer_left (in good order), malformed. Afterwards everything posted to it
-//     returns `down`; its pending operations complete with errc::peer_failed before the call.
+//     returns `down`; its pending operations complete before the call: what was moved whole well, the rest with why.
 //  7. No pointer travels: handles are slot + generation. What a peer sends can be wrong; it is decoded, never
 //     trusted.
 //  8. Time enters as an argument. Only runtime/waiter may block.

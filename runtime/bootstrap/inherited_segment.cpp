@@ -35,7 +35,8 @@ base::unique_fd ask_launcher(const std::string& name) {
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);  // bounds connect as well
   const base::abstract_address address(name);
-  if (::connect(socket.get(), address.get(), address.length) != 0) fail("connect");
+  while (::connect(socket.get(), address.get(), address.length) != 0)
+    if (errno != EINTR) fail("connect");
 
   char byte = 0;
   iovec data{&byte, 1};

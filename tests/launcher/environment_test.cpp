@@ -92,6 +92,12 @@ TEST_CASE("a small, read-only or missing /dev/shm does not matter") {
   }
 }
 
+TEST_CASE("a limit on file sizes is named, and kills nobody") {
+  const outcome got = shell("(ulimit -f 100000; $R -n 2 true)");
+  CHECK(got.status == 125);
+  CHECK(got.errors.find("ulimit -f") != std::string::npos);
+}
+
 TEST_CASE("an ordinary user runs as root does") {
   if (::geteuid() != 0) {
     WARN("skipped: this is an ordinary user already");

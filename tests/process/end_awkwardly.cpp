@@ -6,9 +6,12 @@
 //   dropped      requests go out of scope while pending: receives that nobody answers
 //   unmatched    rank 0 starts a large send that nobody receives, and leaves
 //   crossed      both ranks detach large sends to each other that nobody receives, and leave
+//   twice        a second context in the same process
+//   forked       a child of rank 0 returns from main with a copy of the context; the parent goes on
 //   large_loop   megabytes go back and forth until rank 1 dies in the middle of one
 #include <verbena/verbena.hpp>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -69,6 +72,17 @@ void leave_crossed(const verbena::communicator& world) {
   for (int i = 0; i < 5; ++i) world.isend(message, rank{1 - world.rank().value}).detach();
 }
 
+int join_twice() {
+  { verbena::context first; }
+  try {
+    verbena::context second;
+  } catch (const verbena::error& e) {
+    std::printf("refused: %s\n", e.what());
+    return 0;
+  }
+  return 9;
+}
+
 [[noreturn]] void loop_large(const verbena::communicator& world) {
   std::signal(SIGTERM, SIG_IGN);
   std::vector<char> message(1U << 20);
@@ -97,6 +111,7 @@ int main(int argc, char** argv) {
     std::atexit([] { std::puts("at exit"); });
     return verbena::allreduce(job.world(), 1) == job.size() ? 0 : 1;
   }
+  if (how == "twice") return join_twice();
   verbena::context job;
   const verbena::communicator world = job.world();
   if (how == "unreceived") send_unreceived(world);
@@ -105,5 +120,16 @@ int main(int argc, char** argv) {
   if (how == "dropped") drop_requests(world);
   if (how == "unmatched") leave_unmatched(world);
   if (how == "crossed") leave_crossed(world);
+  if (how == "forked" && world.rank() == rank{0}) {
+    const pid_t child = ::fork();
+    if (child == 0) return 0;
+    int status = -1;
+    if (::waitpid(child, &status, 0) != child || status != 0) return 9;
+    world.send(5, rank{1});  // what the child ended with was its copy
+  } else if (how == "forked") {
+    int five = 0;
+    world.recv(five, rank{0});
+    if (five != 5) return 9;
+  }
   if (how == "large_loop") loop_large(world);
 }

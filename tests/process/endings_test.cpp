@@ -65,6 +65,20 @@ TEST_CASE("ranks that leave with messages for each other do not wait for ever", 
   CHECK(end.status == 0);
 }
 
+TEST_CASE("a rank joins once: a second context is refused in a sentence", "[endings]") {
+  const finished end = end_by("twice", 2);
+  INFO(end.errors << end.output);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("refused: rank 0 has joined this job already") && Contains("rank 1 has joined"));
+}
+
+TEST_CASE("a forked child that ends takes nothing of its parent's with it", "[endings]") {
+  const finished end = end_by("forked", 2);
+  INFO(end.errors << end.output);
+  CHECK_FALSE(end.timed_out);
+  CHECK(end.status == 0);
+}
+
 TEST_CASE("a peer killed in the middle of large messages ends the job within a second", "[endings][faults]") {
   const auto begin = std::chrono::steady_clock::now();
   const finished end = end_by("large_loop", 2, "-q --abort-grace 5");

@@ -73,7 +73,7 @@ static_assert(sizeof(pair_slot) == line_bytes);
 
 /// One rank's card, filled when it joins, `joined` last with release.
 struct alignas(line_bytes) rank_card {
-  std::atomic<std::uint32_t> joined;  ///< 1: the rest is valid
+  std::atomic<std::uint32_t> joined;  ///< 1: the rest is valid; 2: was here, and has left
   std::uint32_t pid;  ///< as the rank sees itself; wrong across pid namespaces, which the trial finds out
   std::uint64_t trial_address;  ///< where trial_value lies in the rank's memory
   std::uint64_t trial_value;    ///< random; what a trial read must bring back

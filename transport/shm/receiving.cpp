@@ -25,13 +25,13 @@ bool shm_fabric::follow(pair_state& p, const ring_line& line) noexcept {
   return true;
 }
 
-void shm_fabric::warm(pair_state& p, base::nanoseconds now) {
+void shm_fabric::warm(pair_state& p) {
   if (p.hot) return;
   if (p.lingering) {
     p.lingering = false;
     std::erase(lingering_, &p);
   }
-  if (hot_count_ == hot_rings) demote(*hot_[hot_count_ - 1], now);
+  if (hot_count_ == hot_rings) demote(*hot_[hot_count_ - 1]);
   p.hot = true;
   p.cold_finds = 0;
   // relaxed: read too late it costs the sender a needless bit
@@ -39,7 +39,7 @@ void shm_fabric::warm(pair_state& p, base::nanoseconds now) {
   hot_[hot_count_++] = &p;
 }
 
-void shm_fabric::demote(pair_state& p, base::nanoseconds now) {
+void shm_fabric::demote(pair_state& p) {
   p.in_slot->hot.store(0, std::memory_order_relaxed);  // read too late: we keep looking, see announce()
   std::uint32_t at = 0;
   while (hot_[at] != &p) ++at;
@@ -47,13 +47,13 @@ void shm_fabric::demote(pair_state& p, base::nanoseconds now) {
   --hot_count_;
   p.hot = false;
   p.lingering = true;
-  p.linger_until = now + linger;
+  p.linger_until = 0;  // counts from the first look
   lingering_.push_back(&p);
 }
 
 /// Takes a peer out of everything polls look at; nothing can be sent to it any more.
 void shm_fabric::forget(pair_state& p) noexcept {
-  if (p.hot) demote(p, 0);
+  if (p.hot) demote(p);
   if (p.lingering) {
     p.lingering = false;
     std::erase(lingering_, &p);

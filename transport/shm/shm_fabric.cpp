@@ -41,10 +41,15 @@ shm_fabric::shm_fabric(const base::job_page& page, std::span<std::byte> segment,
       heap_(std::make_unique<heap>(base_, where_.at.arena(local_index) + where_.heap, where_.heap_bytes)),
       trial_value_(std::make_unique<std::uint64_t>()) {
   base::check(page.header().segment_bytes <= segment.size(), "the segment is mapped shorter than it is");
+  auto& card = reinterpret_cast<rank_card*>(base_ + where_.at.cards)[self_];
+  // What the first one left in rings and counters would be taken for this one's.
+  if (card.joined.load(std::memory_order_relaxed) != 0)
+    throw error(errc::invalid_argument,
+                fmt::format("rank {} has joined this job already: one context is all that a rank can make, once",
+                            page.local_ranks()[self_]));
   permit_peers();
   if (::getrandom(trial_value_.get(), sizeof *trial_value_, 0) != sizeof *trial_value_)
     *trial_value_ = static_cast<std::uint64_t>(base::steady_now()) ^ reinterpret_cast<std::uint64_t>(this);
-  auto& card = reinterpret_cast<rank_card*>(base_ + where_.at.cards)[self_];
   card.pid = static_cast<std::uint32_t>(::getpid());
   card.trial_address = reinterpret_cast<std::uint64_t>(trial_value_.get());
   card.trial_value = *trial_value_;
@@ -53,7 +58,7 @@ shm_fabric::shm_fabric(const base::job_page& page, std::span<std::byte> segment,
 
 shm_fabric::~shm_fabric() {
   auto& card = reinterpret_cast<rank_card*>(base_ + where_.at.cards)[self_];
-  card.joined.store(0, std::memory_order_relaxed);  // the trial value goes; nobody tries from now on
+  card.joined.store(2, std::memory_order_relaxed);  // the trial value goes; nobody tries from now on
 }
 
 pair_state* shm_fabric::meet(peer to) const {

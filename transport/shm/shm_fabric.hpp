@@ -105,7 +105,7 @@ class shm_fabric {
   static constexpr unsigned packets_per_look = 32;
   static constexpr unsigned finds_to_warm = 4;  ///< cold bits before a ring displaces a hot one
   static constexpr unsigned polls_per_housekeeping = 64;
-  /// How long a demoted ring is still looked at. A sender that read hot == 1 just before makes its line
+  /// How long a demoted ring is still looked at, from the first look on (the clock may have been read long before). A sender that read hot == 1 just before makes its line
   /// visible within microseconds; the rest allows for a clock argument that is late.
   static constexpr base::nanoseconds linger = 4 * base::millisecond;
 
@@ -124,15 +124,15 @@ class shm_fabric {
   template <class Sink>
   std::size_t drain(pair_state& p, Sink& sink, unsigned at_most);
   template <class Sink>
-  std::size_t look_at_cold(std::size_t word, base::nanoseconds now, Sink& sink);
+  std::size_t look_at_cold(std::size_t word, Sink& sink);
   template <class Sink>
   std::size_t keep_house(base::nanoseconds now, Sink& sink);
   template <class Sink>
   std::size_t bury(pair_state& p, errc why, Sink& sink);
   bool find_ring(pair_state& p) noexcept;
   bool follow(pair_state& p, const ring_line& line) noexcept;
-  void warm(pair_state& p, base::nanoseconds now);
-  void demote(pair_state& p, base::nanoseconds now);
+  void warm(pair_state& p);
+  void demote(pair_state& p);
   void forget(pair_state& p) noexcept;
   void read_news();
   void hurry() noexcept { ticks_ = polls_per_housekeeping - 1; }  ///< the next poll keeps house
@@ -256,7 +256,7 @@ inline std::size_t shm_fabric::poll(base::nanoseconds now, Sink& sink) {
   }
   for (std::size_t word = 0; word < cold_words_; ++word)
     if (cold_[word].load(std::memory_order_relaxed) != 0) [[unlikely]]
-      events += look_at_cold(word, now, sink);
+      events += look_at_cold(word, sink);
   if (transfers_.busy()) events += transfers_.advance();
   if (!failures_.empty()) [[unlikely]]
     events += complete_failures();
@@ -266,7 +266,7 @@ inline std::size_t shm_fabric::poll(base::nanoseconds now, Sink& sink) {
 }
 
 template <class Sink>
-inline std::size_t shm_fabric::poll_from(peer from, base::nanoseconds now, Sink& sink) {
+inline std::size_t shm_fabric::poll_from(peer from, base::nanoseconds, Sink& sink) {
   pair_state* p = pairs_.find(from);
   if (p == nullptr) [[unlikely]]
     p = meet(from);
@@ -274,17 +274,17 @@ inline std::size_t shm_fabric::poll_from(peer from, base::nanoseconds now, Sink&
   if (p->in.ready()) return drain(*p, sink, 1);  // who waits for one message wants no other first
   if (!p->hot) [[unlikely]] {
     if (p->bell == nullptr && meet(from) == nullptr) return 0;
-    if (find_ring(*p)) warm(*p, now);  // somebody waits for this very peer
+    if (find_ring(*p)) warm(*p);  // somebody waits for this very peer
   }
   return 0;
 }
 
 template <class Take>
-[[gnu::always_inline]] inline next_packet shm_fabric::take_next(pair_state& p, base::nanoseconds now,
+[[gnu::always_inline]] inline next_packet shm_fabric::take_next(pair_state& p, base::nanoseconds,
                                                                 Take&& take) {
   if (!p.in.ready()) {
     if (!p.hot && find_ring(p)) [[unlikely]]
-      warm(p, now);  // somebody waits for this very peer
+      warm(p);  // somebody waits for this very peer
     return next_packet::none;
   }
   const ring_line& line = *p.in.at;
@@ -302,14 +302,14 @@ template <class Take>
 }
 
 template <class Sink>
-std::size_t shm_fabric::look_at_cold(std::size_t word, base::nanoseconds now, Sink& sink) {
+std::size_t shm_fabric::look_at_cold(std::size_t word, Sink& sink) {
   std::size_t events = 0;
   // acquire: pairs with call_cold; the messages the bits speak of, and new rings, are visible
   for (std::uint64_t bits = cold_[word].exchange(0, std::memory_order_acq_rel); bits != 0; bits &= bits - 1) {
     const std::size_t index = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
     pair_state* p = index < where_.at.local_size ? meet(peer{page_.local_ranks()[index]}) : nullptr;
     if (p == nullptr || !find_ring(*p)) continue;  // a bit nobody honest sets
-    if (hot_count_ < hot_rings || ++p->cold_finds >= finds_to_warm) warm(*p, now);
+    if (hot_count_ < hot_rings || ++p->cold_finds >= finds_to_warm) warm(*p);
     events += drain(*p, sink, packets_per_look);
     if (!p->hot && p->in.ready()) cold_[word].fetch_or(bits & -bits, std::memory_order_relaxed);  // next poll
   }
@@ -321,6 +321,7 @@ std::size_t shm_fabric::keep_house(base::nanoseconds now, Sink& sink) {
   std::size_t events = 0;
   for (std::size_t i = 0; i < lingering_.size();) {
     pair_state& p = *lingering_[i];
+    if (p.linger_until == 0) p.linger_until = now + linger;
     const bool last_look = now >= p.linger_until;  // decided before looking
     const std::size_t found = drain(p, sink, packets_per_look);
     events += found;
@@ -360,7 +361,7 @@ std::size_t shm_fabric::bury(pair_state& p, errc why, Sink& sink) {
   p.end = why;
   forget(p);
   complete_failures();
-  transfers_.abandon(p, why != errc::malformed);
+  transfers_.abandon(p, why);
   sink.on_peer_down(p.who, why);
   return 1;
 }

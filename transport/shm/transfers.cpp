@@ -29,13 +29,17 @@ transfers::transfers(std::byte* base, const places& where, std::uint32_t local_i
     : base_(base), where_(where), local_index_(local_index) {}
 
 transfer* transfers::take_descriptor() {
-  for (std::size_t i = 0; i < std::min(closing_.size(), looked_at); ++i)
+  // The oldest few first, whose memory is warm. Receivers that compute may hold on to theirs for long, so once there are
+  // no fresh ones all are looked at: a peer must not be refused because of another one.
+  const bool fresh = never_used_ != transfer_slots;
+  const std::size_t considered = fresh ? std::min(closing_.size(), looked_at) : closing_.size();
+  for (std::size_t i = 0; i < considered; ++i)
     if (closing_[i]->state.load(std::memory_order_acquire) == idle) {  // the receiver's last look came before
       transfer* found = closing_[i];
       closing_.erase(closing_.begin() + static_cast<std::ptrdiff_t>(i));
       return found;
     }
-  if (never_used_ == transfer_slots) return nullptr;
+  if (!fresh) return nullptr;
   std::byte* first = base_ + where_.at.arena(local_index_) + where_.transfers;
   return reinterpret_cast<transfer*>(first) + never_used_++;
 }
@@ -83,6 +87,10 @@ post_result transfers::accept(pair_state& from, buffer local, const remote_key& 
     return post_result::down;
   op.start();
   incoming_.push_back({&shared, &op, &from, local.data, local.size, source, chunk_bytes});
+  // A sender that must copy alone is called if it sleeps; otherwise its help is not worth a system call. The exchange
+  // above is a full fence on x86; elsewhere the sleeper's first, short sleep covers us (runtime/waiter.hpp).
+  if (!can_copy(incoming_.back(), side::receiver) && from.bell->sleeping.load(std::memory_order_relaxed) != 0)
+    base::ring(*from.bell);
   return post_result::pending;
 }
 
@@ -180,7 +188,8 @@ std::size_t transfers::advance(part_list& list, side mine, std::size_t& cursor) 
   return steps;
 }
 
-std::size_t transfers::abandon(part_list& list, const pair_state& peer, side mine, bool dead) noexcept {
+std::size_t transfers::abandon(part_list& list, const pair_state& peer, side mine, errc why) noexcept {
+  const bool dead = why != errc::malformed;
   std::size_t ended = 0;
   for (std::size_t i = 0; i < list.size();) {
     if (list[i].other != &peer) {
@@ -189,12 +198,17 @@ std::size_t transfers::abandon(part_list& list, const pair_state& peer, side min
     }
     const part p = list[i];
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+    // What was copied whole before is not undone by the peer's end.
+    const bool whole = p.shared->finished.load(std::memory_order_acquire) >= p.bytes;  // pairs with account
+    const errc error = whole ? to_errc(p.shared->failed.load(std::memory_order_relaxed)) : why;
+    p.op->result.bytes = error == errc::success ? p.bytes : 0;
+    p.op->result.sent_bytes = p.bytes;
     if (mine == side::sender && dead) {  // a live peer may still look at it: then the slot is given up
       p.shared->state.store(idle, std::memory_order_relaxed);
       closing_.push_back(p.shared);
     }
-    p.op->complete(errc::peer_failed);
     ++ended;
+    p.op->complete(error);  // last: its hook may post
   }
   return ended;
 }

@@ -30,9 +30,10 @@ class transfers {
   }
   /// True if `advance` would find something to do; false: the other ends will ring.
   bool work_waits() const noexcept;
-  /// Ends everything shared with a peer, with peer_failed. `dead`: it can no longer touch memory here.
-  std::size_t abandon(const pair_state& peer, bool dead) noexcept {
-    return abandon(incoming_, peer, side::receiver, dead) + abandon(outgoing_, peer, side::sender, dead);
+  /// Ends everything shared with a peer that is gone: what is whole well, the rest with `why`. A peer that wrote
+  /// nonsense (malformed) may still touch memory here, others do not.
+  std::size_t abandon(const pair_state& peer, errc why) noexcept {
+    return abandon(incoming_, peer, side::receiver, why) + abandon(outgoing_, peer, side::sender, why);
   }
 
  private:
@@ -58,7 +59,7 @@ class transfers {
   static void account(const part& p, std::uint64_t bytes, int error) noexcept;
   bool copy_chunk(const part& p, side mine) noexcept;
   std::size_t advance(part_list& list, side mine, std::size_t& cursor) noexcept;
-  std::size_t abandon(part_list& list, const pair_state& peer, side mine, bool dead) noexcept;
+  std::size_t abandon(part_list& list, const pair_state& peer, side mine, errc why) noexcept;
   transfer* take_descriptor();
 
   std::byte* base_;

@@ -7,11 +7,18 @@
 
 namespace verbena {
 
+namespace detail {
+/// What does not fit becomes a value that every call refuses, not another one's.
+constexpr std::int32_t narrow(std::int64_t v) noexcept {
+  return v == static_cast<std::int32_t>(v) ? static_cast<std::int32_t>(v) : INT32_MIN;
+}
+}  // namespace detail
+
 /// Position of a process in a communicator, 0 <= value < size (MPI 4.0, section 2.3).
 struct rank {
   std::int32_t value = 0;
   constexpr rank() = default;
-  constexpr explicit rank(std::int64_t v) : value(static_cast<std::int32_t>(v)) {}
+  constexpr explicit rank(std::int64_t v) : value(detail::narrow(v)) {}
   friend constexpr auto operator<=>(rank, rank) = default;
 };
 
@@ -19,7 +26,7 @@ struct rank {
 struct tag {
   std::int32_t value = 0;
   constexpr tag() = default;
-  constexpr explicit tag(std::int64_t v) : value(static_cast<std::int32_t>(v)) {}
+  constexpr explicit tag(std::int64_t v) : value(detail::narrow(v)) {}
   friend constexpr auto operator<=>(tag, tag) = default;
 };
 
