@@ -221,7 +221,13 @@ void context_state::release(pooled_operation& p) noexcept {
 std::string context_state::obituary(peer who) const {
   if (!page_) return fmt::format("rank {} is gone", who.index);
   const base::rank_record& record = page_->record(who.index);
-  const base::rank_state state = record.state.load(std::memory_order_acquire);
+  base::rank_state state = record.state.load(std::memory_order_acquire);
+  // A copy from a dead process fails at once; how it ended follows from the launcher within milliseconds.
+  const auto known = [&] { return state == base::rank_state::left || state == base::rank_state::failed; };
+  for (int i = 0; i < 200 && !known() && !made_by_ranks_ && !simulated_; ++i) {
+    ::usleep(1000);
+    state = record.state.load(std::memory_order_acquire);
+  }
   if (state == base::rank_state::left) return fmt::format("rank {} has left the job", who.index);
   if (state != base::rank_state::failed) return fmt::format("rank {} is gone", who.index);
   const int how = static_cast<int>(record.outcome);
