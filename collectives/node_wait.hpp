@@ -8,7 +8,7 @@
 // stored after the sleeper's second look comes a millisecond after the announcement, so the waker sees that.
 #pragma once
 
-#include "base/fences.hpp"
+#include "base/prefetch.hpp"
 #include "collectives/node_block.hpp"
 #include "runtime/collective_port.hpp"
 

@@ -1,4 +1,4 @@
-// Everything one context owns, in the order it must end: bootstrap, segment, fabrics, engine, waiter, communicators. Here
+// Everything one context owns, in the order it is made (it ends in the opposite one): bootstrap, segment, fabrics, engine, waiter, communicators. Here
 // waiting happens: the engine below never blocks, the handles above hold no state. Made by `join`, for programs through
 // PMIx, for tests and simulations with an in_process bootstrap.
 #pragma once

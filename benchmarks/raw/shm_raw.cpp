@@ -1,7 +1,7 @@
 // What the bare shm fabric does between two pinned processes, next to the cache-line ping-pong that bounds
 // it, measured before and after: the two cores drift between near and far, and a figure means something only
 // beside the probe of its minute. Not installed; for working on the fabric.
-#include "base/fences.hpp"
+#include "base/prefetch.hpp"
 #include "base/job_page.hpp"
 #include "transport/shm/shm_fabric.hpp"
 

@@ -1,5 +1,5 @@
 // Fabrics that run at once: threads over one mapping (for the thread sanitizer), and processes.
-#include "base/fences.hpp"
+#include "base/prefetch.hpp"
 #include "tests/unit/shm_node.hpp"
 
 #include <catch2/catch.hpp>

@@ -7,7 +7,7 @@
 //   reuse of a line, data  consumed counters: release by the receiver, acquire by the sender
 #pragma once
 
-#include "base/fences.hpp"
+#include "base/prefetch.hpp"
 #include "transport/shm/places.hpp"
 
 #include <cstddef>
