@@ -36,6 +36,7 @@ struct operation : base::list_link {
   outcome result;
   hook on_done = nullptr;  ///< called once, after the state is `done`; null: nobody cares
   void* owner = nullptr;   ///< for the hook's use
+  void* runner = nullptr;  ///< while pending: for the use of whoever runs it (its record of the work)
 
   bool done() const noexcept { return state_ == state::done; }
   bool pending() const noexcept { return state_ == state::pending; }

@@ -30,9 +30,9 @@ enum class kind : std::uint8_t {
   fin = 6,         ///< the data of a rendezvous is in place, or it failed: header | fin_body
   data = 7,        ///< a piece of a rendezvous that moves as a stream: header | data_body | bytes
   sync_ack = 8,    ///< a synchronous eager message was matched: header | handle
-  grant = 9,       ///< budget for unexpected messages: header | bytes
+  grant = 9,       ///< budget for unexpected messages given back: header | grant_body
   envelope_only =
-      10,          ///< an eager message whose data stayed with the sender (budget spent): header | rts_body
+      10,          ///< an eager message whose data stayed with the sender (budget spent): header | eager_body
   one_sided = 11,  ///< put/get/atomic by packets where the fabric has none: header | one_sided_body | bytes
   one_sided_reply = 12,
   flag = 13,   ///< put_with_flag by packets: header | word
@@ -88,7 +88,11 @@ struct handle {
 
 struct eager_body {
   std::uint64_t total = 0;
-  handle sender;  ///< valid with flag synchronous
+  handle sender;  ///< valid with flag synchronous, and in envelope_only
+};
+
+struct grant_body {
+  std::uint64_t released = 0;  ///< charge of all messages of this direction that are out of the way, since the start
 };
 
 struct rts_body {
@@ -144,7 +148,7 @@ inline constexpr bool fits_control = sizeof(header) + sizeof(Body) <= transport:
 static_assert(fits_control<eager_body> && fits_control<rts_body> && fits_control<cts_body> &&
               fits_control<fin_body> && fits_control<data_body> && fits_control<one_sided_body>);
 static_assert(sizeof(eager_body) == 16 && sizeof(rts_body) == 56 && sizeof(cts_body) == 64 &&
-              sizeof(fin_body) == 24 && sizeof(data_body) == 16 && sizeof(one_sided_body) == 80);
+              sizeof(fin_body) == 24 && sizeof(grant_body) == 8 && sizeof(data_body) == 16 && sizeof(one_sided_body) == 80);
 
 /// Reads a body from the front of a payload and drops it from there; nothing if the payload is too short.
 template <class Body>
