@@ -27,6 +27,7 @@ class intrusive_list {
   bool empty() const noexcept { return !head_.linked(); }
   list_link& head() noexcept { return head_; }
   T& front() noexcept { return static_cast<T&>(*head_.next); }
+  T& back() noexcept { return static_cast<T&>(*head_.prev); }
   void push_back(T& item) noexcept {
     list_link& link = item;
     link.prev = head_.prev;

@@ -55,9 +55,20 @@ void start_receive(communicator_state& on, operation& op, void* data, std::size_
 /// What did not fit one packet, or found no room.
 [[gnu::noinline]] void send_patiently(communicator_state& on, const void* data, std::size_t bytes, rank to,
                                       tag label) {
+  context_state& host = on.host();
+  runtime::engine& engine = host.engine();
+  const runtime::envelope_route way = on.way_to(to);
+  // A receiver that has no room now gets a moment to make some. After that a copy waits here in its stead, on the budget
+  // the receiver granted: a send within it does not wait for a receiver that sleeps.
+  if (engine.may_keep(way.to, bytes)) {
+    if (host.try_for_a_moment(way.to.waiting.empty(),
+                              [&] { return engine.send_in_turn(way, data, bytes, label); }))
+      return;
+    if (engine.may_keep(way.to, bytes)) return engine.keep(way, data, bytes, label);
+  }
   operation op;
-  on.host().engine().send(op, on.way_to(to), data, bytes, label);
-  on.host().wait(op);
+  engine.send(op, way, data, bytes, label);
+  host.wait(op);
   if (op.result.error != errc::success) runtime::throw_send_error(on, op.result.error, to, label, bytes);
 }
 

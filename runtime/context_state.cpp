@@ -187,6 +187,10 @@ void context_state::forget_all() noexcept {
   static_cast<void>(boot_.release());
 }
 
+void context_state::send_kept() {
+  if (engine_->keeps_messages()) wait_for([&] { return !engine_->keeps_messages(); });
+}
+
 void context_state::wake(peer member) noexcept {
   if (!page_) return;
   const auto locals = page_->local_ranks();

@@ -72,6 +72,13 @@ class context_state {
       wait_for([&] { return op.done(); });
   }
 
+  /// Sends that have returned are not lost: waits until their copies have left, or their receivers are gone.
+  void send_kept();
+
+  /// Makes progress and tries: at least once, and if `patient` again for about a millisecond. True if it worked.
+  template <class Try>
+  bool try_for_a_moment(bool patient, Try&& attempt);
+
   /// Looks for the next message of one peer until it is there, other things want to be done, or it is time to wait in
   /// earnest. `look()` is a engine::receive_next. True: taken. False: receive the ordinary way.
   template <class Look>
@@ -140,6 +147,23 @@ void context_state::wait_for(Look&& look) {
         return engine_->retrying() ? waiter::first_sleep : base::never;
       },
       [&] { fabric_->disarm(); });
+}
+
+template <class Try>
+bool context_state::try_for_a_moment(bool patient, Try&& attempt) {
+  constexpr int tries_per_clock = 64;
+  base::nanoseconds until = 0;
+  do {
+    for (int i = 0; i < (patient ? tries_per_clock : 1); ++i) {
+      progress();
+      if (attempt()) return true;
+    }
+    if (!patient) return false;
+    const base::nanoseconds now = base::steady_now();
+    if (until == 0) until = now + waiter::longest_yield;
+    if (now >= until) return false;
+    if (spin_budget() == 0) yield_cpu();
+  } while (true);
 }
 
 template <class Look>

@@ -12,6 +12,9 @@ std::span<const counter_row> counter_rows() noexcept {
       {"rendezvous_sent", &counters::rendezvous_sent, "messages announced and then moved on the receiver's word"},
       {"unexpected", &counters::unexpected, "messages that arrived before a receive for them was posted"},
       {"refused", &counters::refused, "posts a fabric refused for now and that were tried again later"},
+      {"over_budget", &counters::over_budget, "eager messages whose data waited here, the receiver's budget being spent"},
+      {"kept", &counters::kept, "blocking sends that left a copy here and returned, the receiver having no room"},
+      {"grants", &counters::grants, "reports to senders that budget is free again"},
       {"malformed", &counters::malformed, "packets that did not decode and were dropped"},
       {"stale", &counters::stale, "messages for communicators that were freed here, dropped"},
   };

@@ -17,6 +17,9 @@ struct counters {
   std::uint64_t rendezvous_sent = 0;
   std::uint64_t unexpected = 0;
   std::uint64_t refused = 0;
+  std::uint64_t over_budget = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t grants = 0;
   std::uint64_t malformed = 0;
   std::uint64_t stale = 0;
 };

@@ -18,13 +18,19 @@ void engine::drop_stale(engine_peer& from, const wire::header& head, std::option
   enqueue(from, m);
 }
 
+/// The same for one whose data came along, and is out of the way again.
+void engine::drop_stale_data(engine_peer& from, const wire::header& head, std::size_t total) {
+  release_charge(from, charge_of(total));
+  drop_stale(from, head);
+}
+
 /// The only operations left would be those that somebody still holds a request for.
 bool engine::context_busy(std::uint32_t context) noexcept {
   if (messages_.live() == 0) return false;
   bool busy = false;
   messages_.for_each_live([&](const message& m) {
     const std::uint32_t of = m.at == step::posted ? m.posted.want.context : m.head.context.value;
-    busy |= m.op != &m.moving && (of & ~collective_bit) == context;
+    busy |= m.op != nullptr && m.op != &m.moving && (of & ~collective_bit) == context;
   });
   return busy;
 }
@@ -47,17 +53,38 @@ void engine::drop_context(std::uint32_t slot) {
 
 /// Drops what has arrived for the slot of `which` and is not for the communicator `but`.
 void engine::drop_parcels(std::uint32_t which, std::uint32_t but) {
-  if (!matcher_.has_unexpected()) return;
+  if (!matcher_.has_unexpected() && queueing_.empty()) return;
   const std::uint32_t slot = context_table::slot_of(which);
-  matcher_.for_each_unexpected([&](unexpected_message& u) {
-    const std::uint32_t context = u.is.context & ~collective_bit;
-    if (context_table::slot_of(context) != slot || context == but) return;
-    auto* p = static_cast<parcel*>(u.holder);
-    if (p->from->open_parcel == p) p->from->open_parcel = nullptr;  // the pieces to come are stale, too
-    matcher_.remove(u);
-    drop_stale(*p->from, p->head, p->announced ? std::optional(p->rts.sender) : std::nullopt);
-    unpark(*p);
-  });
+  const auto unwanted = [&](std::uint32_t key) {
+    const std::uint32_t context = key & ~collective_bit;
+    return context_table::slot_of(context) == slot && context != but;
+  };
+  const auto drop = [&](parcel& p) {
+    if (p.from->open_parcel == &p) p.from->open_parcel = nullptr;  // the pieces to come are stale, too
+    if (p.synchronous() && p.from->down == errc::success) acknowledge(*p.from, p.waits);
+    drop_stale(*p.from, p.head, p.announced ? std::optional(p.rts.sender) : std::nullopt);
+    unpark(p);
+  };
+  // First those behind: what is dropped from the matcher makes room for them.
+  const std::vector<engine_peer*> queueing = queueing_;
+  for (engine_peer* from : queueing)
+    from->behind->remove_if([&](queued_envelope& e) {
+      if (!unwanted(e.is.context)) return false;
+      drop(unfold(*from, e));
+      return true;
+    });
+  if (matcher_.has_unexpected())
+    matcher_.for_each_unexpected([&](unexpected_message& u) {
+      if (!unwanted(u.is.context)) return;
+      auto& p = *static_cast<parcel*>(u.holder);
+      matcher_.remove(u);
+      --p.from->in_matcher;
+      drop(p);
+    });
+  for (engine_peer* from : queueing) {
+    if (from->behind->empty()) std::erase(queueing_, from);
+    else refill(*from);
+  }
   if (!polling_) answer();
 }
 

@@ -1,10 +1,19 @@
 #include "runtime/engine/engine.hpp"
 
+#include <algorithm>
+
 namespace verbena::runtime {
 
 engine::engine(transport::routed_fabric& fabric, const base::settings& settings, std::uint32_t self,
                std::uint32_t job_size)
-    : fabric_(fabric), eager_override_(settings.eager_limit), self_(self), peers_(job_size) {
+    : fabric_(fabric),
+      eager_override_(settings.eager_limit),
+      budget_(settings.unexpected_budget),
+      report_step_(report_step(budget_)),
+      matcher_share_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(budget_ / message_overhead, 16, 1U << 20))),
+      self_(self),
+      peers_(job_size) {
+  reporting_.reserve(8);
 #ifdef VERBENA_TEST_HOOKS
   flip_bytes_ = settings.test_faults == "flip_byte";
 #endif
@@ -17,6 +26,14 @@ engine::~engine() {
     auto* p = static_cast<parcel*>(u.holder);
     if (p->data != nullptr) blocks_.give_back(p->data, p->total);
   });
+  for (engine_peer* p : queueing_)
+    p->behind->for_each([&](queued_envelope& e) {
+      if (e.what == queued_envelope::kind::held && e.held->data != nullptr)
+        blocks_.give_back(e.held->data, e.held->total);
+    });
+  messages_.for_each_live([&](message& m) {
+    if (m.at == step::packed) blocks_.give_back(m.data, packed_bytes);
+  });
 }
 
 bool engine::progress(base::nanoseconds now) {
@@ -24,7 +41,7 @@ bool engine::progress(base::nanoseconds now) {
   polling_ = true;
   bool moved = fabric_.poll(now, *this) != 0;
   polling_ = false;
-  if (!starting_.empty() || waiting_ != 0) answer();
+  if (!starting_.empty() || retrying()) answer();
   if (!tasks_.empty()) tasks_.for_each([&](progress_task& task) { moved |= task.advance(); });
   return moved;
 }
@@ -32,6 +49,7 @@ bool engine::progress(base::nanoseconds now) {
 /// What matched inside poll goes on, and what waits for room tries again.
 void engine::answer() {
   while (!starting_.empty()) start(starting_.pop_front());
+  if (!reporting_.empty()) report_charges();
   if (waiting_ != 0) flush();
 }
 
@@ -47,6 +65,9 @@ void engine::on_packet(peer from, transport::envelope head, std::span<const std:
     case wire::kind::fin: return on_fin(source, payload);
     case wire::kind::data: return on_data(source, payload);
     case wire::kind::leave: return on_leave(source);
+    case wire::kind::sync_ack: return on_sync_ack(source, payload);
+    case wire::kind::grant: return on_grant(source, payload);
+    case wire::kind::envelope_only: return on_envelope_only(source, h, payload);
     default: return malformed();
   }
 }
@@ -67,32 +88,27 @@ void engine::on_peer_down(peer from, errc why) noexcept {
   const bool failed = why != errc::peer_left;
   any_failed_ |= failed;
   gone.open_receive = nullptr;
+  fail_waiting(gone, why);
   // What waited, was matched or was posted for this peer alone ends here. After a failure so does a receive from anybody,
   // which would otherwise wait for a message that may never come. Data that arrived whole can still be received.
   messages_.for_each_live([&](message& m) {
     if (m.with != &gone && (m.with != nullptr || !failed)) return;
     if (m.at == step::posted) matcher_.remove(m.posted);
-    if (m.linked() && (m.at == step::eager || m.at == step::rts || m.at == step::put || m.at == step::fin ||
-                       m.at == step::streaming || m.at == step::cts || m.at == step::refuse || m.at == step::leave ||
-                       m.at == step::answer))
-      --waiting_;
     finish(m, why);
   });
   if (gone.linked()) gone.unlink();
-  // Announcements whose data is gone, and messages that broke off in the middle.
-  matcher_.for_each_unexpected([&](unexpected_message& u) {
-    auto* p = static_cast<parcel*>(u.holder);
-    if (p->from != &gone || (!p->announced && p->arrived == p->total)) return;
-    matcher_.remove(u);
-    unpark(*p);
-  });
+  drop_incomplete(gone);
   gone.open_parcel = nullptr;
 }
 
 void engine::finish(message& m, errc error) noexcept {
   operation* op = m.op;
+  if (m.at == step::packed) {
+    kept_ -= m.size - m.moved;
+    blocks_.give_back(m.data, packed_bytes);
+  }
   messages_.release(m);
-  op->complete(error);
+  if (op != nullptr) op->complete(error);
 }
 
 }  // namespace verbena::runtime

@@ -7,7 +7,9 @@
 //   together     RTS, then both ends copy (shared memory)
 //   put          RTS, CTS with the key of the registered target, RDMA Write, FIN
 //   stream       RTS, CTS, DATA packets
-// Per peer, what a fabric refuses (`again`) waits in one FIFO, so messages never overtake each other.
+// Per peer, what a fabric refuses (`again`) waits in one FIFO, so messages never overtake each other. What arrives before
+// its receive is charged to its sender's budget (budget.hpp); over budget, eager messages go as envelopes and continue
+// like streams.
 //
 // It must not know how ranks were started, nor how a thread waits.
 #pragma once
@@ -19,7 +21,9 @@
 #include "base/settings.hpp"
 #include "runtime/collective_port.hpp"
 #include "runtime/counters.hpp"
+#include "runtime/engine/budget.hpp"
 #include "runtime/engine/context_table.hpp"
+#include "runtime/engine/envelope_queue.hpp"
 #include "runtime/engine/matcher.hpp"
 #include "runtime/engine/message.hpp"
 #include "runtime/engine/protocol.hpp"
@@ -28,9 +32,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace verbena::runtime {
 
@@ -54,6 +60,11 @@ struct engine_peer : base::list_link {  // in `backlog_` while something waits
   bool leaving = false;       ///< it receives nothing more that it was not told of
   bool told_leaving = false;  ///< it knows that of us
   engine* host = nullptr;
+  send_budget outgoing;     ///< for what we send to it
+  receive_budget incoming;  ///< for what it sends
+  bool report_due = false;  ///< in `reporting_`: it is to hear what is out of the way
+  std::uint32_t in_matcher = 0;            ///< its messages that lie in the matcher
+  std::unique_ptr<envelope_queue> behind;  ///< those that came after them; made when first needed
 };
 
 /// Where a message goes, and what its header says of the sender: fixed per communicator and receiver.
@@ -71,9 +82,20 @@ class engine {
   engine& operator=(const engine&) = delete;
 
   /// Starts a send of `bytes` bytes. The operation must be idle; the buffer belongs to the engine until it is done.
-  void send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label);
+  /// `synchronous`: not done before the message is matched.
+  void send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label,
+            bool synchronous = false);
   /// Sends now if one packet does it and the fabric takes it; false: nothing happened, use send().
   bool send_at_once(const envelope_route& way, const void* data, std::size_t bytes, tag label);
+
+  /// The same in the peer's turn, whatever waits for others; false also if something waits for this peer.
+  bool send_in_turn(const envelope_route& way, const void* data, std::size_t bytes, tag label);
+  /// True if a copy of such a message may wait here for room, on the receiver's budget.
+  bool may_keep(const engine_peer& to, std::size_t bytes) const noexcept;
+  /// Keeps that copy: the send is over for its caller.
+  void keep(const envelope_route& way, const void* data, std::size_t bytes, tag label);
+  /// Copies that have not left yet.
+  bool keeps_messages() const noexcept { return kept_ != 0; }
 
   /// Starts a receive; `from` null: any source. `want.source` is a rank of the communicator.
   void receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes);
@@ -114,7 +136,7 @@ class engine {
 
   bool nothing_pending() const noexcept { return messages_.live() == 0; }
   /// Something was refused by a fabric and waits for room.
-  bool retrying() const noexcept { return waiting_ != 0; }
+  bool retrying() const noexcept { return waiting_ != 0 || !reporting_.empty(); }
   bool peer_down(peer p) noexcept { return peers_[p.index].down != errc::success; }
   errc why_down(peer p) noexcept { return peers_[p.index].down; }
   bool any_peer_down() const noexcept { return any_down_; }
@@ -137,26 +159,50 @@ class engine {
   post_result advance_eager(message& m);
   post_result advance_put(message& m);
   post_result advance_stream(message& m);
+  post_result advance_packed(message& m);
   post_result send_control(message& m, wire::kind what);
   void flush();
   void fail_waiting(engine_peer& p, errc why) noexcept;
   void finish(message& m, errc error) noexcept;
 
   void count_receive(std::byte* data, std::size_t got) noexcept;
+  void release_charge(engine_peer& from, std::uint64_t charge) noexcept {
+    from.incoming.released += charge;
+    if (from.incoming.owed() >= report_step_) [[unlikely]]
+      owe_report(from);
+  }
+  void owe_report(engine_peer& from) noexcept;
 
   // receiving (receive.cpp)
   void on_eager(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   void on_eager_first(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   void on_eager_more(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   message* match(engine_peer& from, const wire::header& head);
-  parcel& park(engine_peer& from, const wire::header& head, std::size_t total, bool with_data);
-  void unpark(parcel& p) noexcept;
   void post(operation& op, engine_peer* from, const match_key& want, std::byte* data, std::size_t bytes);
   void accept_parcel(operation& op, parcel& p, std::byte* data, std::size_t bytes);
   void store_piece(message& m, std::span<const std::byte> piece) noexcept;
   void finish_receive(message& m, errc error) noexcept;
   void complete_receive(operation& op, const wire::header& head, std::byte* data, std::size_t room, std::size_t total,
                         std::size_t got, errc error) noexcept;
+
+  // what came before its receive (parking.cpp)
+  parcel& park(engine_peer& from, const wire::header& head, std::size_t total);
+  parcel& park_data(engine_peer& from, const wire::header& head, std::size_t total,
+                    std::span<const std::byte> payload);
+  void park_envelope(engine_peer& from, const wire::header& head, std::size_t total, wire::handle sender,
+                     std::uint8_t method);
+  void keep_parcel(engine_peer& from, parcel& p);
+  void unpark(parcel& p) noexcept;
+  parcel& unfold(engine_peer& from, const queued_envelope& e);
+  void refill(engine_peer& from);
+  parcel* take_parcel(const match_key& want, const engine_peer* only);
+  parcel* take_from_behind(engine_peer& from, const match_key& want);
+  void drop_incomplete(engine_peer& gone) noexcept;
+  void report_charges();
+  void on_grant(engine_peer& from, std::span<const std::byte> payload);
+  void on_envelope_only(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
+  void on_sync_ack(engine_peer& from, std::span<const std::byte> payload);
+  void acknowledge(engine_peer& from, wire::handle sender);
 
   // rendezvous (rendezvous.cpp)
   void on_rts(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
@@ -174,6 +220,7 @@ class engine {
     return contexts_.of(head.context.value) == context_table::standing::stale;
   }
   void drop_stale(engine_peer& from, const wire::header& head, std::optional<wire::handle> waiting = std::nullopt);
+  void drop_stale_data(engine_peer& from, const wire::header& head, std::size_t total);
   void drop_parcels(std::uint32_t which, std::uint32_t but);
   post_result advance_answer(message& m);
 
@@ -182,12 +229,16 @@ class engine {
 
   transport::routed_fabric& fabric_;
   std::size_t eager_override_;
+  std::uint64_t budget_;
+  std::uint64_t report_step_;
+  std::uint32_t matcher_share_;  ///< messages of one peer that may lie in the matcher before its later ones queue
   std::uint32_t self_;
   bool any_down_ = false;
   bool any_failed_ = false;
   bool polling_ = false;  ///< inside fabric_.poll: nothing may be posted, sends only queue up
   bool flip_bytes_ = false;  ///< test builds: corrupt a received byte now and then
   std::size_t waiting_ = 0;  ///< messages in all FIFOs
+  std::size_t kept_ = 0;     ///< bytes of copies in them
   base::nanoseconds now_ = 0;
   counters counts_;
   base::paged_table<engine_peer> peers_;
@@ -196,6 +247,8 @@ class engine {
   base::intrusive_list<engine_peer> backlog_;
   base::intrusive_list<message> starting_;
   base::intrusive_list<progress_task> tasks_;
+  std::vector<engine_peer*> reporting_;  ///< hear of released charge after the next poll
+  std::vector<engine_peer*> queueing_;   ///< have messages behind those in the matcher
   message_pool messages_;
   parcel_pool parcels_;
   base::block_pool blocks_;
@@ -215,7 +268,7 @@ inline engine_peer& engine::meet(peer p) {
 [[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes,
                                                         tag label) {
   engine_peer& to = way.to;
-  if (bytes > to.single_eager || waiting_ != 0) [[unlikely]]
+  if (bytes > to.single_eager || waiting_ != 0 || !to.outgoing.covers(bytes)) [[unlikely]]
     return false;  // single_eager is 0 once the peer is down
   const auto* from = static_cast<const std::byte*>(data);
   const transport::envelope head = wire::pack(wire::kind::eager, way.context, way.self, label.value);
@@ -224,6 +277,7 @@ inline engine_peer& engine::meet(peer p) {
                                                    : fabric_.send(peer{to.index}, head, bytes, write);
   if (result != post_result::done) [[unlikely]]
     return false;
+  to.outgoing.spend(bytes);
   ++counts_.messages_sent;
   ++counts_.eager_sent;
   counts_.bytes_sent += bytes;
@@ -241,6 +295,7 @@ inline engine_peer& engine::meet(peer p) {
     const std::size_t fits = payload.size() <= room ? payload.size() : room;
     base::copy_bytes(data, payload.data(), fits);
     count_receive(data, fits);
+    release_charge(from, charge_of(payload.size()));
     got = {.label = tag{static_cast<std::int32_t>(head.second >> 32)}, .total = payload.size()};
     return true;
   });

@@ -17,8 +17,6 @@ void engine::begin_leaving() {
     engine_peer& to = *m.with;
     to.told_leaving = true;
     message& word = messages_.take();
-    word.op = &word.moving;
-    word.moving.start();
     word.with = &to;
     word.head.what = wire::kind::leave;
     word.at = step::leave;
@@ -31,12 +29,13 @@ void engine::begin_leaving() {
 void engine::on_leave(engine_peer& from) {
   from.leaving = true;
   messages_.for_each_live([&](message& m) {
-    if (m.with != &from || (m.at != step::rts && m.at != step::awaiting)) return;
+    const bool queued = m.at == step::rts || m.at == step::envelope;
+    if (m.with != &from || (!queued && m.at != step::awaiting && m.at != step::unacknowledged)) return;
     if (m.method == transport::bulk_method::together && m.key.size != 0) {
       if (!fabric_.withdraw(peer{from.index}, m.key)) return;  // it was accepted: the data is on its way
       m.moving.take_back();
     }
-    if (m.at == step::rts) --waiting_;
+    if (queued) --waiting_;
     finish(m, errc::peer_left);
   });
 }

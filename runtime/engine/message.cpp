@@ -8,7 +8,7 @@ message& message_pool::take() {
   if (free_.empty()) {
     message& fresh = all_.emplace_back();
     fresh.slot = static_cast<std::uint32_t>(all_.size() - 1);
-    free_.reserve(all_.size());  // release must not allocate
+    if (free_.capacity() < all_.size()) free_.reserve(2 * all_.size());  // release must not allocate
     free_.push_back(&fresh);
   }
   message& m = *free_.back();
@@ -27,7 +27,7 @@ void message_pool::release(message& m) noexcept {
   m.size = m.total = m.moved = 0;
   m.with = nullptr;
   m.at = step::idle;
-  m.truncated = false;
+  m.acknowledged = m.refused = false;
   m.remote = {};
   m.key = {};
   m.region = {};
@@ -49,8 +49,10 @@ parcel& parcel_pool::take() {
 
 void parcel_pool::release(parcel& p) noexcept {
   p.data = nullptr;
-  p.announced = false;
+  p.announced = p.refused = false;
   p.total = p.arrived = 0;
+  p.charge = 0;
+  p.waits = {};
   p.next_free = std::exchange(free_, &p);
 }
 

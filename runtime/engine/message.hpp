@@ -2,8 +2,11 @@
 // the engine's pool; a handle (slot, generation) names one on the wire, so that a late or forged answer finds nothing.
 //
 //   a send      eager -> done                              (not stored at all if the fabric takes it at once)
+//               eager -> unacknowledged -> done             (synchronous: the receiver says when it is matched)
+//               eager -> envelope -> awaiting -> [cts] streaming -> done    (over budget: the data stays here)
 //               rts -> awaiting -> [cts] put | streaming -> fin -> done
 //               rts -> awaiting -> done                     (together: the fabric completes it)
+//   kept sends  packed -> gone     (blocking sends that have returned: copies in a row, nobody's operation)
 //   a receive   posted -> done                              (eager)
 //               posted -> starting -> cts -> receiving -> done
 //               posted -> starting -> receiving -> done     (together)
@@ -28,6 +31,10 @@ using transport::outcome;
 enum class step : std::uint8_t {
   idle,
   eager,      ///< send: whole or next piece waits for room
+  envelope,   ///< send: over budget; the envelope waits for room
+  packed,     ///< copies of small messages wait for room
+  unacknowledged,  ///< synchronous send: all is sent; the receiver's turn
+  ack,        ///< the answer to a synchronous message waits for room
   rts,        ///< send: the announcement waits for room
   awaiting,   ///< send: announced; the receiver's turn
   put,        ///< send: cleared; the put waits for room
@@ -55,7 +62,8 @@ struct message : base::list_link {
   wire::header head;            ///< send: as it goes out; receive: as it came in
   step at = step::idle;
   transport::bulk_method method = transport::bulk_method::stream;
-  bool truncated = false;
+  bool acknowledged = false;       ///< synchronous send: matched, although not all is sent yet
+  bool refused = false;            ///< receive: the sender ignored its budget, and part of the data was not kept
   wire::handle remote;             ///< the other side's message
   transport::remote_key key;       ///< where to put (send); the ticket (together)
   transport::routed_fabric::region region;
@@ -73,11 +81,15 @@ struct parcel {
   unexpected_message entry;
   engine_peer* from = nullptr;
   wire::header head;
-  bool announced = false;  ///< RTS only: the data is still with the sender
+  bool announced = false;  ///< the data is still with the sender
+  bool refused = false;    ///< its sender ignored the budget: no data was kept
   wire::rts_body rts;
   std::byte* data = nullptr;
   std::size_t total = 0;
   std::size_t arrived = 0;
+  std::uint64_t charge = 0;  ///< against the sender's budget
+  wire::handle waits;        ///< of a synchronous sender, who wants to hear of the match
+  bool synchronous() const noexcept { return !announced && (head.flags & wire::flag_bits::synchronous) != 0; }
   parcel* next_free = nullptr;
 };
 

@@ -14,6 +14,9 @@ namespace verbena::runtime {
 /// sender's word, and refuses a word that no honest sender gives.
 inline constexpr std::size_t largest_eager = 16U << 20;
 
+/// Room of one block of kept copies (engine::keep).
+inline constexpr std::size_t packed_bytes = 16U << 10;
+
 enum class protocol : std::uint8_t { eager_single, eager_pieces, rendezvous };
 
 struct protocol_limits {

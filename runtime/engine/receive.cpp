@@ -12,11 +12,8 @@ match_key engine::key_of(const wire::header& head) noexcept {
 void engine::receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes) {
   op.start();
   auto* room = static_cast<std::byte*>(data);
-  if (unexpected_message* waiting = matcher_.take_unexpected(want)) {
-    accept_parcel(op, *static_cast<parcel*>(waiting->holder), room, bytes);
-    return;
-  }
   engine_peer* source = from == nullptr ? nullptr : &meet(*from);
+  if (parcel* waiting = take_parcel(want, source)) return accept_parcel(op, *waiting, room, bytes);
   if (source != nullptr && source->down != errc::success) return op.complete(source->down);
   if (source == nullptr && any_failed_) return op.complete(errc::peer_failed);
   post(op, source, want, room, bytes);
@@ -25,6 +22,7 @@ void engine::receive(operation& op, const peer* from, const match_key& want, voi
 void engine::post(operation& op, engine_peer* from, const match_key& want, std::byte* data, std::size_t bytes) {
   message& m = messages_.take();
   m.op = &op;
+  op.runner = &m;
   m.data = data;
   m.size = bytes;
   m.with = from;
@@ -34,13 +32,11 @@ void engine::post(operation& op, engine_peer* from, const match_key& want, std::
 }
 
 bool engine::cancel(operation& op) {
-  message* m = nullptr;
-  messages_.for_each_live([&](message& candidate) {
-    if (candidate.op == &op && candidate.at == step::posted) m = &candidate;
-  });
-  if (m == nullptr) return false;
-  matcher_.remove(m->posted);
-  finish(*m, errc::cancelled);
+  if (!op.pending()) return false;
+  auto& m = *static_cast<message*>(op.runner);
+  if (m.at != step::posted) return false;
+  matcher_.remove(m.posted);
+  finish(m, errc::cancelled);
   return true;
 }
 
@@ -57,13 +53,12 @@ void engine::on_eager(engine_peer& from, const wire::header& head, std::span<con
   if (message* m = match(from, head)) {
     m->total = payload.size();
     store_piece(*m, payload);
+    release_charge(from, charge_of(payload.size()));
     finish_receive(*m, errc::success);
     return;
   }
-  if (stale(head)) return drop_stale(from, head);
-  parcel& p = park(from, head, payload.size(), true);
-  base::copy_bytes(p.data, payload.data(), payload.size());
-  p.arrived = payload.size();
+  if (stale(head)) return drop_stale_data(from, head, payload.size());
+  keep_parcel(from, park_data(from, head, payload.size(), payload));
 }
 
 void engine::on_eager_first(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
@@ -71,19 +66,25 @@ void engine::on_eager_first(engine_peer& from, const wire::header& head, std::sp
   if (!body || payload.size() > body->total || body->total > largest_eager || from.open_receive != nullptr ||
       from.open_parcel != nullptr)
     return malformed();
+  const bool synchronous = (head.flags & wire::flag_bits::synchronous) != 0;
   if (message* m = match(from, head)) {
     m->total = body->total;
     m->at = step::receiving;
+    release_charge(from, charge_of(body->total));
+    if (synchronous) acknowledge(from, body->sender);
     store_piece(*m, payload);
     if (m->moved == m->total) return finish_receive(*m, errc::success);
     from.open_receive = m;
     return;
   }
-  if (stale(head)) return drop_stale(from, head);
-  parcel& p = park(from, head, body->total, true);
-  base::copy_bytes(p.data, payload.data(), payload.size());
-  p.arrived = payload.size();
+  if (stale(head)) {
+    if (synchronous) acknowledge(from, body->sender);
+    return drop_stale_data(from, head, body->total);
+  }
+  parcel& p = park_data(from, head, body->total, payload);
+  if (synchronous) p.waits = body->sender;
   if (p.arrived != p.total) from.open_parcel = &p;
+  keep_parcel(from, p);
 }
 
 void engine::on_eager_more(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
@@ -97,7 +98,7 @@ void engine::on_eager_more(engine_peer& from, const wire::header& head, std::spa
   parcel* p = from.open_parcel;
   if (p == nullptr && stale(head)) return;  // its beginning was dropped
   if (p == nullptr || payload.size() > p->total - p->arrived) return malformed();
-  base::copy_bytes(p->data + p->arrived, payload.data(), payload.size());
+  if (p->data != nullptr) base::copy_bytes(p->data + p->arrived, payload.data(), payload.size());
   p->arrived += payload.size();
   if (p->arrived == p->total) from.open_parcel = nullptr;
 }
@@ -108,50 +109,45 @@ void engine::store_piece(message& m, std::span<const std::byte> piece) noexcept 
   m.moved += piece.size();
 }
 
-parcel& engine::park(engine_peer& from, const wire::header& head, std::size_t total, bool with_data) {
-  ++counts_.unexpected;
-  parcel& p = parcels_.take();
-  p.from = &from;
-  p.head = head;
-  p.total = total;
-  p.data = with_data && total != 0 ? blocks_.take(total) : nullptr;
-  p.entry.holder = &p;
-  matcher_.add_unexpected(p.entry, key_of(head));
-  return p;
-}
-
-void engine::unpark(parcel& p) noexcept {
-  if (p.data != nullptr) blocks_.give_back(p.data, p.total);
-  parcels_.release(p);
-}
-
 /// A receive finds its message already here, taken out of the matcher.
 void engine::accept_parcel(operation& op, parcel& p, std::byte* data, std::size_t bytes) {
-  if (!p.announced && p.arrived == p.total) {
-    base::copy_bytes(data, p.data, std::min(bytes, p.total));
-    const wire::header head = p.head;
-    const std::size_t total = p.total;
+  engine_peer& from = *p.from;
+  const bool whole = !p.announced && p.arrived == p.total;
+  if (!whole && from.down != errc::success) {  // what is missing will not come
+    const errc why = from.down;
     unpark(p);
-    complete_receive(op, head, data, bytes, total, std::min(bytes, total), errc::success);
-    return;
+    return op.complete(why);
   }
-  message& m = messages_.take();
-  m.op = &op;
-  m.data = data;
-  m.size = bytes;
-  m.with = p.from;
-  m.head = p.head;
-  if (p.announced) {
-    begin_rendezvous(m, p.rts, p.head);
-    if (!polling_) answer();
-  } else {  // the pieces still to come go straight into the buffer
-    m.total = p.total;
-    m.at = step::receiving;
-    store_piece(m, {p.data, p.arrived});
-    p.from->open_receive = &m;
-    p.from->open_parcel = nullptr;
+  if (p.synchronous() && from.down == errc::success) acknowledge(from, p.waits);
+  if (whole) {
+    const wire::header head = p.head;
+    const std::size_t total = p.total, got = std::min(bytes, total);
+    const errc error = p.refused ? errc::malformed : errc::success;
+    if (!p.refused) base::copy_bytes(data, p.data, got);
+    unpark(p);
+    complete_receive(op, head, data, bytes, total, got, error);
+  } else {
+    message& m = messages_.take();
+    m.op = &op;
+    op.runner = &m;
+    m.data = data;
+    m.size = bytes;
+    m.with = &from;
+    m.head = p.head;
+    if (p.announced) {
+      begin_rendezvous(m, p.rts, p.head);
+    } else {  // the pieces still to come go straight into the buffer
+      m.total = p.total;
+      m.at = step::receiving;
+      m.refused = p.refused;
+      store_piece(m, {p.data, p.refused ? 0 : p.arrived});
+      m.moved = p.arrived;
+      from.open_receive = &m;
+      from.open_parcel = nullptr;
+    }
+    unpark(p);
   }
-  unpark(p);
+  if (!polling_ && (!starting_.empty() || retrying())) answer();
 }
 
 void engine::finish_receive(message& m, errc error) noexcept {
@@ -160,6 +156,7 @@ void engine::finish_receive(message& m, errc error) noexcept {
   std::byte* const data = m.data;
   const std::size_t room = m.size;
   const std::size_t total = m.total;
+  if (m.refused) error = errc::malformed;
   const std::size_t got = m.at == step::refuse ? 0 : std::min(room, total);  // refused: no data has moved
   messages_.release(m);
   complete_receive(op, head, data, room, total, got, error);

@@ -13,9 +13,42 @@ void engine::on_rts(engine_peer& from, const wire::header& head, std::span<const
   if (!rts || rts->method > static_cast<std::uint8_t>(bulk_method::stream)) return malformed();
   if (message* m = match(from, head)) return begin_rendezvous(*m, *rts, head);
   if (stale(head)) return drop_stale(from, head, rts->sender);
-  parcel& p = park(from, head, rts->total, false);
+  if (rts->key.size == 0) return park_envelope(from, head, rts->total, rts->sender, rts->method);
+  parcel& p = park(from, head, rts->total);
   p.announced = true;
   p.rts = *rts;
+  keep_parcel(from, p);
+}
+
+void engine::on_envelope_only(engine_peer& from, const wire::header& head, std::span<const std::byte> payload) {
+  const auto body = wire::take<wire::eager_body>(payload);
+  if (!body || body->total > largest_eager) return malformed();
+  // The sender has run out of budget: what is free again is worth a word sooner than otherwise.
+  if (from.incoming.owed() >= report_step_ / 4 + 1) owe_report(from);
+  constexpr auto stream = static_cast<std::uint8_t>(bulk_method::stream);
+  if (message* m = match(from, head))
+    return begin_rendezvous(*m, {.total = body->total, .sender = body->sender, .key = {}, .method = stream, .reserved = {}},
+                            head);
+  if (stale(head)) return drop_stale(from, head, body->sender);
+  park_envelope(from, head, body->total, body->sender, stream);
+}
+
+void engine::on_sync_ack(engine_peer& from, std::span<const std::byte> payload) {
+  const auto waits = wire::take<wire::handle>(payload);
+  message* m = waits ? messages_.find(*waits) : nullptr;
+  if (m == nullptr || m->with != &from || (m->head.flags & wire::flag_bits::synchronous) == 0) return malformed();
+  if (m->at == step::unacknowledged) return finish(*m, errc::success);
+  if (m->at != step::eager || m->moved == 0) return malformed();
+  m->acknowledged = true;  // matched by its first piece
+}
+
+/// A synchronous message was matched: its sender, who waits for that, is told.
+void engine::acknowledge(engine_peer& from, wire::handle sender) {
+  message& m = messages_.take();
+  m.with = &from;
+  m.at = step::ack;
+  m.remote = sender;
+  enqueue(from, m);
 }
 
 /// Matched: remembers what the sender said; `start` goes on outside of poll.
@@ -72,14 +105,16 @@ post_result engine::send_control(message& m, wire::kind what) {
     case step::rts: {
       if (m.method == bulk_method::together && m.key.size == 0) {
         m.moving.owner = &m;
-            m.moving.on_done = [](operation& op) noexcept {
+        m.moving.on_done = [](operation& op) noexcept {
           auto& done = *static_cast<message*>(op.owner);
           engine* const self = done.with->host;
           if (done.at == step::rts) --self->waiting_;  // only when the peer died before the announcement left
           self->finish(done, op.result.error);
         };
         result = fabric_.offer(p, buffer{m.data, m.size}, m.key, m.moving);
-        if (result != post_result::pending) return result;
+        // No descriptor free, and perhaps none before this very message is received: it goes without one.
+        if (result == post_result::again) m.method = bulk_method::stream;
+        else if (result != post_result::pending) return result;
       }
       result = post(wire::rts_body{.total = m.size, .sender = m.self(), .key = m.key,
                                    .method = static_cast<std::uint8_t>(m.method), .reserved = {}});
@@ -92,6 +127,13 @@ post_result engine::send_control(message& m, wire::kind what) {
                                    .offset = 0});
       if (result == post_result::done) m.at = step::receiving;
       break;
+    case step::envelope:
+      result = post(wire::eager_body{.total = m.size, .sender = m.self()});
+      if (result == post_result::done) m.at = step::awaiting;
+      break;
+    case step::ack:
+      result = post(m.remote);
+      break;
     default:  // fin, refuse
       result = post(wire::fin_body{.to = m.remote, .bytes = m.moved,
                                    .error = static_cast<std::uint8_t>(before == step::refuse ? errc::truncated
@@ -102,6 +144,7 @@ post_result engine::send_control(message& m, wire::kind what) {
   if (result != post_result::done) return result;
   m.unlink();
   --waiting_;
+  if (before == step::ack) finish(m, errc::success);
   if (before == step::fin) finish(m, m.op->result.error);
   if (before == step::refuse) finish_receive(m, errc::success);  // total > room: reported as truncated
   return result;

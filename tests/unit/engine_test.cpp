@@ -1,63 +1,16 @@
 // The engine over simulated fabrics, without threads: every protocol, in every order of posting.
-#include "runtime/bootstrap/in_process.hpp"
-#include "runtime/context_state.hpp"
+#include "tests/unit/simulated_job.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <numeric>
+#include <deque>
 
 using namespace verbena;
 using namespace verbena::runtime;
 namespace sim = verbena::transport::sim;
-
-namespace {
-
-struct simulated_job {
-  explicit simulated_job(const sim::world_options& options, const base::settings& settings = {})
-      : world(options), job(options.size, false) {
-    for (std::uint32_t r = 0; r < options.size; ++r)
-      contexts.push_back(context_state::join(job.member(r), settings,
-                                             std::make_unique<sim::sim_fabric>(world, peer{r})));
-  }
-  /// Turns everybody until nothing happens any more.
-  void run() {
-    for (int quiet = 0; quiet < 3;) {
-      bool moved = false;
-      for (auto& c : contexts) moved |= c->progress(world.now());
-      moved |= world.step();
-      quiet = moved ? 0 : quiet + 1;
-    }
-  }
-  void send(operation& op, std::uint32_t from, std::uint32_t to, const std::vector<std::byte>& data, int label) {
-    contexts[from]->engine().send(op, contexts[from]->world().way_to(rank{to}), data.data(), data.size(), tag{label});
-  }
-  void receive(operation& op, std::uint32_t at, rank from, std::vector<std::byte>& data, tag label) {
-    communicator_state& on = contexts[at]->world();
-    const peer source = from == any_source ? peer{} : on.peer_of(from);
-    contexts[at]->engine().receive(op, from == any_source ? nullptr : &source, {on.context(), from, label}, data.data(),
-                                   data.size());
-  }
-
-  sim::sim_world world;
-  in_process_job job;
-  std::vector<std::unique_ptr<context_state>> contexts;
-};
-
-std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
-  std::vector<std::byte> data(size);
-  for (std::size_t i = 0; i < size; ++i) data[i] = static_cast<std::byte>(i * 131 + seed);
-  return data;
-}
-
-sim::world_options world_of(transport::bulk_method bulk, std::size_t packet, std::size_t eager) {
-  sim::world_options o;
-  o.limits.packet_bytes = packet;
-  o.limits.eager_bytes = eager;
-  o.limits.bulk = bulk;
-  return o;
-}
-
-}  // namespace
+using tests::pattern;
+using tests::simulated_job;
+using tests::world_of;
 
 TEST_CASE("messages of every protocol arrive whole, whichever side comes first", "[engine]") {
   const auto bulk = GENERATE(transport::bulk_method::put, transport::bulk_method::stream);
