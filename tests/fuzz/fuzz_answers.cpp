@@ -37,7 +37,8 @@ class script {
   std::span<const std::uint8_t> left_;
 };
 
-/// What the victim said, by kind: its announcements (RTS) and clearances (CTS).
+/// What the victim said, by kind: its announcements (RTS, envelopes), what it wants to hear of, and
+/// clearances (CTS).
 struct ears {
   std::vector<wire::rts_body> announced;
   std::vector<wire::cts_body> cleared;
@@ -45,6 +46,10 @@ struct ears {
     const wire::header head = wire::decode(e);
     if (head.what == wire::kind::rts)
       if (const auto body = wire::take<wire::rts_body>(payload)) announced.push_back(*body);
+    if (head.what == wire::kind::envelope_only || head.what == wire::kind::eager_first)
+      if (const auto body = wire::take<wire::eager_body>(payload))
+        announced.push_back(
+            {.total = body->total, .sender = body->sender, .key = {}, .method = 2, .reserved = {}});
     if (head.what == wire::kind::cts)
       if (const auto body = wire::take<wire::cts_body>(payload)) cleared.push_back(*body);
   }
@@ -59,7 +64,7 @@ class attack {
       : world_(make(how, seed)),
         job_(2, false),
         hostile_(world_, attacker),
-        target_(context_state::join(job_.member(victim.index), {},
+        target_(context_state::join(job_.member(victim.index), settings_for(how),
                                     std::make_unique<sim::sim_fabric>(world_, victim))) {}
 
   void run(script input) {
@@ -98,8 +103,15 @@ class attack {
     return o;
   }
 
+  static base::settings settings_for(std::uint8_t how) {
+    base::settings s;
+    static constexpr std::uint64_t budgets[] = {4U << 20, 2000, 0};
+    s.unexpected_budget = budgets[how / 16 % 3];
+    return s;
+  }
+
   void act(script& input) {
-    switch (input.below(10)) {
+    switch (input.below(13)) {
       case 0:
       case 1:
         return receive(input);
@@ -117,8 +129,14 @@ class attack {
         return data(input);
       case 8:
         return put(input);
-      default:
+      case 9:
         return accept(input);
+      case 10:
+        return grant(input);
+      case 11:
+        return envelope(input);
+      default:
+        return acknowledge(input);
     }
   }
 
@@ -134,12 +152,13 @@ class attack {
   void send(script& input) {
     exchange& e = operations_.emplace_back();
     e.data.resize(std::size_t{input.below(256)} * 8);
-    target_->engine().send(e.op, target_->world().way_to(rank{0}), e.data.data(), e.data.size(), tag{0});
+    target_->engine().send(e.op, target_->world().way_to(rank{0}), e.data.data(), e.data.size(), tag{0},
+                           input.below(4) == 0);
   }
 
   void eager(script& input) {
     const wire::eager_body body{.total = input.below(3) == 0 ? input.size() : input.below(256) * 3,
-                                .sender = {}};
+                                .sender = {input.below(4), input.below(4)}};
     const std::size_t bytes = input.below(200);
     static constexpr wire::kind kinds[] = {wire::kind::eager, wire::kind::eager_first,
                                            wire::kind::eager_more};
@@ -215,6 +234,25 @@ class attack {
     hostile_.accept(victim, {b.data.data(), b.data.size()}, rts.key, b.op);
   }
 
+  void grant(script& input) {
+    granted_ += input.below(256) * 4;
+    wire::grant_body body{.released = granted_};
+    bend(input, body.released);
+    post(wire::kind::grant, input, &body, 0);
+  }
+  void envelope(script& input) {
+    const wire::eager_body body{.total = input.below(3) == 0 ? input.size() : input.below(256) * 3,
+                                .sender = {input.below(4), input.below(4)}};
+    for (std::uint32_t n = input.below(3) == 0 ? 40 : 1; n > 0; --n)
+      post(wire::kind::envelope_only, input, &body, 0);
+  }
+  void acknowledge(script& input) {
+    wire::handle who{input.below(4), input.below(4)};
+    if (!ears_.announced.empty())
+      who = ears_.announced[input.below(static_cast<std::uint32_t>(ears_.announced.size()))].sender;
+    post(wire::kind::sync_ack, input, &who, 0);
+  }
+
   static void bend(script& input, std::uint64_t& field) {
     if (input.below(4) == 0) field ^= input.size();
   }
@@ -222,7 +260,7 @@ class attack {
   template <class Body>
   void post(wire::kind what, script& input, const Body* body, std::size_t more) {
     const wire::header head{.what = what,
-                            .flags = 0,
+                            .flags = static_cast<std::uint8_t>(input.below(2)),
                             .lane = 0,
                             .reserved = 0,
                             .context = {target_->world().context()},
@@ -247,6 +285,7 @@ class attack {
   std::vector<transport::table_region> regions_;
   ears ears_;
   std::uint64_t offset_ = 0;
+  std::uint64_t granted_ = 0;
   std::deque<exchange> operations_;
   sim::sim_fabric hostile_;
   std::unique_ptr<context_state> target_;

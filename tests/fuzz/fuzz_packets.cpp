@@ -58,9 +58,15 @@ sim::world_options two_endpoints() {
   return options;
 }
 
+base::settings with_budget(std::uint64_t bytes) {
+  base::settings s;
+  s.unexpected_budget = bytes;
+  return s;
+}
+
 class attack {
  public:
-  explicit attack(transport::bulk_method bulk)
+  attack(transport::bulk_method bulk, std::uint64_t budget)
       : world_([&] {
           sim::world_options options = two_endpoints();
           options.limits.bulk = bulk;
@@ -68,7 +74,7 @@ class attack {
         }()),
         job_(2, false),
         hostile_(world_, attacker),
-        target_(context_state::join(job_.member(victim.index), {},
+        target_(context_state::join(job_.member(victim.index), with_budget(budget),
                                     std::make_unique<sim::sim_fabric>(world_, victim))) {}
 
   void run(script input) {
@@ -148,6 +154,7 @@ class attack {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  attack(static_cast<transport::bulk_method>(data[0] % 3)).run({data + 1, size - 1});
+  attack(static_cast<transport::bulk_method>(data[0] % 3), data[0] % 2 == 0 ? 4U << 20 : 1000)
+      .run({data + 1, size - 1});
   return 0;
 }

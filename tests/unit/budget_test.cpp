@@ -75,9 +75,9 @@ TEST_CASE("messages far over the budget keep their order, their bytes and their 
   sim::world_options o =
       world_of(GENERATE(transport::bulk_method::put, transport::bulk_method::stream), 512, 2000);
   o.jitter = 20'000;
-  o.again_ppm = GENERATE(0, 300'000);
+  o.again_ppm = GENERATE(0U, 300'000U);
   base::settings settings;
-  settings.unexpected_budget = GENERATE(0, 300, 3000, 40'000);
+  settings.unexpected_budget = GENERATE(0U, 300U, 3000U, 40'000U);
   const bool truncate = GENERATE(false, true);
   simulated_job job(o, settings);
   constexpr std::size_t count = 400;
@@ -159,12 +159,12 @@ TEST_CASE("messages taken at once cost few reports", "[budget]") {
 
 TEST_CASE("a synchronous send is over when it is matched, not before", "[budget][engine]") {
   base::settings settings;
-  settings.unexpected_budget = GENERATE(0, 1U << 20);
+  settings.unexpected_budget = GENERATE(0U, 1U << 20);
   const bool receive_first = GENERATE(false, true);
   const std::uint32_t to = GENERATE(0U, 1U);
   sim::world_options o =
       world_of(GENERATE(transport::bulk_method::put, transport::bulk_method::stream), 512, 2000);
-  o.again_ppm = GENERATE(0, 300'000);
+  o.again_ppm = GENERATE(0U, 300'000U);
   simulated_job job(o, settings);
   for (const std::size_t size : {0u, 8u, 496u, 512u, 1999u, 9000u}) {
     INFO("size " << size);
