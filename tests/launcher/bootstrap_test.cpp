@@ -107,6 +107,17 @@ TEST_CASE("a rank in a user namespace of its own joins") {
   CHECK(shell("$R -q -n 2 unshare -Ur $C exchange").status == 0);
 }
 
+TEST_CASE("a rank that has left and exits at once counts as left, however late rdmarun looks") {
+  // Opening the next rank's output, a pipe that nobody reads yet, holds rdmarun up while rank 0 comes and
+  // goes.
+  const outcome got = shell(
+      "mkdir $T/o; mkfifo $T/o/rank.1.out; $R -n 2 --output $T/o $C info & until grep -q 'rank 0' "
+      "$T/o/rank.0.out "
+      "2>/dev/null; do sleep 0.01; done; sleep 0.5; cat $T/o/rank.1.out; wait $!; echo $?");
+  CHECK(got.output == "rank 1 of 2 local 0 1 by rdmarun\n0\n");
+  CHECK(got.errors.empty());
+}
+
 TEST_CASE("rdmarun works inside a rank of rdmarun") {
   const outcome got = shell("$R -q -n 2 sh -c '$R -q -n 2 $C info' | sort | uniq -c | tr -s ' '");
   CHECK(got.output == " 2 rank 0 of 2 local 0 1 by rdmarun\n 2 rank 1 of 2 local 0 1 by rdmarun\n");

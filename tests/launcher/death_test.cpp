@@ -48,6 +48,19 @@ TEST_CASE("kill -9 of the keeper ends the job with 125 and leaves nothing") {
   check_nothing_left(command);
 }
 
+TEST_CASE("rdmarun finds the orphans of a killed keeper however late it looks") {
+  shell_command command{stubborn};
+  REQUIRE(command.says("rank 2 sleeps"));
+  const pid_t keeper = keeper_of(command.pid());
+  ::kill(command.pid(), SIGSTOP);
+  ::kill(keeper, SIGKILL);
+  sleep_ms(200);  // all orphans have found their new parent
+  CHECK(command.alive().size() >= 6);
+  ::kill(command.pid(), SIGCONT);
+  CHECK(command.wait(5).status == 125);
+  check_nothing_left(command);
+}
+
 TEST_CASE("kill -9 of rdmarun and its keeper in the same instant ends all ranks") {
   shell_command command{"exec $R -q -n 3 $C sleep 60"};
   REQUIRE(command.says("rank 2 sleeps"));
@@ -68,6 +81,20 @@ TEST_CASE("kill -9 of a rank ends the others within a second, with its status") 
   CHECK(command.wait(10).status == 137);
   CHECK(verbena::base::steady_now() - begin < verbena::base::second);
   check_nothing_left(command);
+}
+
+TEST_CASE("--abort-grace is the time that the others have when one rank has failed") {
+  const std::string job =
+      " -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then sleep 0.2; exit 3; fi; trap \"sleep 1; echo saved; exit "
+      "0\" TERM; while "
+      ":; do sleep 0.05; done'";
+  const outcome patient = shell("$R -q --abort-grace 5" + job);
+  CHECK(patient.status == 3);
+  CHECK(patient.output == "saved\n");
+  CHECK(patient.seconds < 4.5);  // and no longer than they need
+  const outcome hurried = shell("$R -q --abort-grace 0.1" + job);
+  CHECK(hurried.status == 3);
+  CHECK(hurried.output.empty());
 }
 
 TEST_CASE("background children left at a normal end are ended too, and do not delay it") {

@@ -98,6 +98,67 @@ TEST_CASE("a limit on file sizes is named, and kills nobody") {
   CHECK(got.errors.find("ulimit -f") != std::string::npos);
 }
 
+TEST_CASE("sixteen ranks talk through shared memory however small /dev/shm is") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root to mount");
+    return;
+  }
+  for (const char* size : {"1m", "16m", "64m"})
+    for (const char* ranks : {"4", "16"}) {
+      INFO(size << " " << ranks);
+      const outcome got = shell("unshare -m sh -c 'mount -t tmpfs -o size=" + std::string{size} +
+                                " tmpfs /dev/shm; $R -q -n " + ranks + " $C context-ring | wc -l'");
+      CHECK(got.output == std::string{ranks} + "\n");
+      CHECK(got.errors.empty());
+    }
+}
+
+TEST_CASE("a temporary folder that is read-only or full does not matter") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root to mount");
+    return;
+  }
+  for (const char* mount :
+       {"mount -t tmpfs -o ro t $T", "mount -t tmpfs -o size=4k t $T; head -c 8192 /dev/zero > $T/x"}) {
+    INFO(mount);
+    const outcome got =
+        shell("unshare -m sh -c '" + std::string{mount} + " 2>/dev/null; $R -n 2 $C exchange | wc -l'");
+    CHECK(got.output == "2\n");
+    CHECK(got.errors.empty());
+  }
+}
+
+TEST_CASE("a PMIx store of the caller's choice does not matter") {
+  for (const char* store : {"ds21", "ds12", "hash", "nosuch"}) {
+    INFO(store);
+    shell_command command{"PMIX_MCA_gds=" + std::string{store} + " $R -n 2 $C exchange | wc -l"};
+    const outcome got = command.wait(10);
+    CHECK(got.output == "2\n");
+    CHECK(got.errors.empty());
+    CHECK(command.files_left().empty());
+  }
+}
+
+TEST_CASE("root needs no flag and gets no warning") {
+  if (::geteuid() != 0) {
+    WARN("skipped: this is an ordinary user");
+    return;
+  }
+  const outcome got = shell("$R -n 1 $C exchange");
+  CHECK(got.status == 0);
+  CHECK(got.errors.empty());
+  CHECK(shell("$R --allow-run-as-root -n 1 true").status == 0);
+}
+
+TEST_CASE("cron's surroundings are enough: no terminal, hardly a variable, no input") {
+  const outcome got = shell(
+      "cd /; env -i HOME=/nonexistent LOGNAME=x SHELL=/bin/sh PATH=/usr/bin:/bin setsid $R -n 2 $C exchange "
+      "<&- | wc -l");
+  CHECK(got.output == "2\n");
+  CHECK(got.errors.empty());
+  CHECK(shell("env -i $R -n 1 /bin/sh -c 'exit 5'").status == 5);
+}
+
 TEST_CASE("an ordinary user runs as root does") {
   if (::geteuid() != 0) {
     WARN("skipped: this is an ordinary user already");

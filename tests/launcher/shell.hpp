@@ -47,7 +47,7 @@ class shell_command {
   std::vector<pid_t> alive() const;
   /// The same, once they had `patience_s` to go; empty is good.
   std::vector<pid_t> left_after(double patience_s) const;
-  /// Files that the command left in its TMPDIR, /tmp or /dev/shm.
+  /// Files that the command left in its TMPDIR or /dev/shm.
   std::vector<std::string> files_left() const;
 
  private:

@@ -59,6 +59,17 @@ TEST_CASE("after TERM the grace passes, then KILL") {
   CHECK(command.left_after(1).empty());
 }
 
+TEST_CASE("without --grace three seconds are enough to save one's work") {
+  shell_command command{
+      "exec $R -n 2 sh -c 'trap \"sleep 3; echo saved > $T/rank.$VERBENA_RANK; exit 0\" TERM; echo ready; "
+      "while :; do sleep "
+      "0.05; done'"};
+  REQUIRE(both_ready(command));
+  ::kill(command.pid(), SIGTERM);
+  CHECK(command.wait(15).status == 143);
+  CHECK(command.files_left().size() == 2);
+}
+
 TEST_CASE("a second interrupt kills at once") {
   shell_command command{"exec $R -n 2 sh -c 'trap \"\" INT; echo ready; while :; do sleep 0.05; done'"};
   REQUIRE(both_ready(command));

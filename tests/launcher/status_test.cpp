@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 using namespace verbena::tests;
 
@@ -13,7 +15,18 @@ std::size_t lines(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
+/// The rows of the table that `rdmarun --help status` prints.
+std::vector<std::string> documented_statuses() {
+  std::vector<std::string> rows;
+  std::istringstream text{shell("$R --help status").output};
+  for (std::string line; std::getline(text, line);)
+    if (line.size() > 3 && line.compare(0, 2, "  ") == 0 && line[2] != ' ')
+      rows.push_back(line.substr(2, line.find(' ', 2) - 2));
+  return rows;
+}
+
 struct expectation {
+  const char* row;  ///< of that table
   const char* command;
   int status;
   const char* text;  ///< part of the one line; empty: nothing is said
@@ -23,34 +36,41 @@ struct expectation {
 
 TEST_CASE("the status is the first failure's, and one line names rank, host, what and when") {
   const std::vector<expectation> table = {
-      {"$R -n 2 true", 0, ""},
-      {"$R -n 1 sh -c 'exit 3'", 3, "exited with status 3 after 0."},
-      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 1 ]; then exit 7; fi; sleep 20'", 7, "rank 1 on "},
-      {"$R -n 1 sh -c 'kill -SEGV $$'", 139, "killed by signal 11 (Segmentation fault) after 0."},
-      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then kill -9 $$; fi; sleep 20'", 137, "rank 0 on "},
-      {"$R -n 2 no-such-program", 127, "cannot run 'no-such-program': No such file"},
-      {"$R -n 2 /etc/passwd", 126, "cannot run '/etc/passwd': Permission denied"},
-      {"$R -n 2 /tmp", 126, "cannot run '/tmp': Permission denied"},
-      {"$R --wdir /no/such/folder -n 2 true", 126, "cannot enter the directory '/no/such/folder'"},
-      {"$R --no-such-option true", 2, "unknown option '--no-such-option'"},
-      {"$R -n 0 true", 2, "from 1 on"},
-      {"$R", 2, "no program given"},
-      {"VERBENA_BARRIER=sideways $R -n 2 true", 2, "VERBENA_BARRIER='sideways'"},
-      {"$R -n 2 $C exchange", 0, ""},
-      {"$R -n 2 $C abort 5", 5, "rank 1 on "},
-      {"$R -n 2 $C abort 5", 5, ": the input is empty"},
-      {"$R -n 2 $C abort 0", 1, "aborted the job with status 0"},
-      {"$R -n 2 $C noleave", 1, "rank 0 on "},
-      {"$R -n 2 $C noleave", 1, "without leaving the job"},
-      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then sleep 0.3; exit 0; fi; exec $C sleep 20'", 1,
+      {"0", "$R -n 2 true", 0, ""},
+      {"1-255", "$R -n 1 sh -c 'exit 3'", 3, "exited with status 3 after 0."},
+      {"1-255", "$R -n 2 sh -c 'if [ $VERBENA_RANK = 1 ]; then exit 7; fi; sleep 20'", 7, "rank 1 on "},
+      {"128+S", "$R -n 1 sh -c 'kill -SEGV $$'", 139, "killed by signal 11 (Segmentation fault) after 0."},
+      {"128+S", "$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then kill -9 $$; fi; sleep 20'", 137, "rank 0 on "},
+      {"127", "$R -n 2 no-such-program", 127, "cannot run 'no-such-program': No such file"},
+      {"126", "$R -n 2 /etc/passwd", 126, "cannot run '/etc/passwd': Permission denied"},
+      {"126", "$R -n 2 /tmp", 126, "cannot run '/tmp': Permission denied"},
+      {"126", "$R --wdir /no/such/folder -n 2 true", 126, "cannot enter the directory '/no/such/folder'"},
+      {"2", "$R --no-such-option true", 2, "unknown option '--no-such-option'"},
+      {"2", "$R -n 0 true", 2, "from 1 on"},
+      {"2", "$R", 2, "no program given"},
+      {"2", "VERBENA_BARRIER=sideways $R -n 2 true", 2, "VERBENA_BARRIER='sideways'"},
+      {"0", "$R -n 2 $C exchange", 0, ""},
+      {"1-255", "$R -n 2 $C abort 5", 5, "rank 1 on "},
+      {"1-255", "$R -n 2 $C abort 5", 5, ": the input is empty"},
+      {"1-255", "$R -n 2 $C abort 0", 1, "aborted the job with status 0"},
+      {"1", "$R -n 2 $C noleave", 1, "rank 0 on "},
+      {"1", "$R -n 2 $C noleave", 1, "without leaving the job"},
+      {"1", "$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then sleep 0.3; exit 0; fi; exec $C sleep 20'", 1,
        "without joining the job"},
-      {"$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then exit 0; fi; sleep 0.3; exec $C sleep 20'", 1,
+      {"1", "$R -n 2 sh -c 'if [ $VERBENA_RANK = 0 ]; then exit 0; fi; sleep 0.3; exec $C sleep 20'", 1,
        "rank 0 on "},
-      {"$R -n 2 $C nonsense", 64, "exited with status 64"},
-      {"(ulimit -n 32; $R -n 8 true)", 125, "8 ranks need about 56 open files and the limit is 32"},
-      {"$R -n 1 echo hello > /dev/full", 125, "cannot write to standard output: No space left on device"},
+      {"1-255", "$R -n 2 $C nonsense", 64, "exited with status 64"},
+      {"125", "(ulimit -n 32; $R -n 8 true)", 125, "8 ranks need about 56 open files and the limit is 32"},
+      {"124", "$R --timeout 0.3 -n 1 sleep 20", 124, "still running at the time limit"},
+      {"128+S", "$R -n 1 sleep 20 & sleep 0.5; kill $!; wait $!", 143, ""},
+      {"125", "$R -n 1 echo hello > /dev/full", 125,
+       "cannot write to standard output: No space left on device"},
   };
+  std::set<std::string> proven;
+  const std::vector<std::string> documented = documented_statuses();
   for (const expectation& row : table) {
+    CHECK(std::count(documented.begin(), documented.end(), row.row) == 1);
+    proven.insert(row.row);
     INFO(row.command);
     shell_command command{row.command};
     const outcome got = command.wait(10);
@@ -62,6 +82,7 @@ TEST_CASE("the status is the first failure's, and one line names rank, host, wha
     CHECK(command.left_after(1).empty());
     CHECK(command.files_left().empty());
   }
+  CHECK(proven == std::set<std::string>(documented.begin(), documented.end()));
 }
 
 #if defined(__has_feature)
@@ -122,6 +143,17 @@ TEST_CASE("survivors see on the job page who died, before they are ended") {
   CHECK(got.output.find("rank 2 saw rank 0 fail by signal 9") != std::string::npos);
   CHECK(got.seconds < 3);
   CHECK(command.left_after(1).empty());
+}
+
+TEST_CASE("the manual page is one that groff takes") {
+  if (shell("command -v groff").status != 0) {
+    WARN("skipped: there is no groff");
+    return;
+  }
+  const outcome page = shell("$R --help man | groff -man -Tascii -ww | col -b");
+  CHECK(page.errors.empty());
+  CHECK(page.output.find("--report-bindings") != std::string::npos);
+  CHECK(page.output.find("EXIT STATUS") != std::string::npos);
 }
 
 TEST_CASE("help, version and settings are printed to standard output") {

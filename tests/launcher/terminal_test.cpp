@@ -135,6 +135,14 @@ TEST_CASE("Ctrl-Z stops the job with its ranks, and CONT goes on") {
   CHECK(WIFEXITED(screen.wait()));
 }
 
+TEST_CASE("in the background of a terminal a job that reads nothing is not stopped") {
+  terminal screen{
+      "bash -c 'set -m; $R -n 2 sh -c \"sleep 0.2; echo done-\\$VERBENA_SIZE\" & wait; echo over $?'"};
+  CHECK(screen.sees("over 0"));
+  CHECK(screen.count("done-2") == 2);
+  CHECK(WIFEXITED(screen.wait()));
+}
+
 TEST_CASE("a change of the window's size reaches the ranks") {
   terminal screen{
       "$R -n 2 python3 -c 'import signal,time\n"
