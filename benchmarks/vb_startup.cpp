@@ -102,15 +102,15 @@ std::optional<int> parse(std::string_view text, int most) {
 int measure(int argc, char** argv) {
   int most = 64, repetitions = 9;
   std::string rdmarun = "rdmarun";
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view option = argv[i];
-    const std::optional<int> number = i + 1 < argc ? parse(argv[i + 1], 100'000) : std::nullopt;
+  for (int i = 1; i < argc; i += 2) {  // every option has a value
+    const std::string_view option = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    const std::optional<int> number = parse(value, 100'000);
     if (option == "-n" && number) {
       most = *number;
     } else if (option == "-i" && number) {
       repetitions = *number;
-    } else if (option == "--rdmarun" && i + 1 < argc) {
-      rdmarun = argv[i + 1];
+    } else if (option == "--rdmarun" && !value.empty()) {
+      rdmarun = value;
     } else {
       fmt::print(stderr,
                  "usage: vb_startup [-n MOST_RANKS] [-i REPETITIONS] [--rdmarun PATH]\n"
@@ -118,7 +118,6 @@ int measure(int argc, char** argv) {
                  "times).\n");
       return option == "--help" || option == "-h" ? 0 : usage;
     }
-    ++i;
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   fmt::print("# start-up, verbena {}, medians of {}\n# Ranks   Last join (ms)   End of job (ms)\n",
