@@ -129,18 +129,21 @@ enum class one_sided_kind : std::uint8_t {
   get = 2,
   fetch_add = 3,
   compare_swap = 4,
-  put_with_flag = 5
+  put_with_flag = 5,
+  confirm = 6  ///< nothing: the reply says that all that was sent before has been carried out
 };
 
+/// A put, and the reply to a get, go in pieces, in order; only the last piece of a put is replied to.
 struct one_sided_body {
   one_sided_kind what = one_sided_kind::put;
-  std::uint8_t error = 0;
-  std::uint8_t reserved[6] = {};
-  handle origin;
-  transport::remote_key key;
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t operands[2] = {};
+  std::uint8_t error = 0;  ///< of a reply: verbena::errc
+  std::uint8_t last = 0;   ///< 1: no piece follows
+  std::uint8_t reserved[5] = {};
+  handle origin;              ///< the asker's operation
+  transport::remote_key key;  ///< of the target engine's own table; unused in replies
+  std::uint64_t offset = 0;   ///< in the region; in a reply: in the range that was asked for
+  std::uint64_t bytes = 0;    ///< of this piece; of a get: all that is wanted
+  std::uint64_t operands[2] = {};  ///< in a reply: the old value
 };
 
 template <class Body>
