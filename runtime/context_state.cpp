@@ -98,6 +98,7 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
 
   c.engine_ = std::make_unique<runtime::engine>(*c.fabric_, c.settings_, job.self, job.size);
   c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us);
+  c.memory_ = std::make_unique<node_memory>(*c.fabric_);
   c.blocks_ = std::make_unique<shared_blocks>(*c.fabric_);
   c.make_first_communicators();
   if (c.settings_.explain) c.print_ways();
@@ -146,6 +147,7 @@ void context_state::reap() noexcept {
 }
 
 bool context_state::has_requests_of(const communicator_state& of) const noexcept {
+  if (accesses_.any_of(of)) return true;
   return requests_ != 0 && std::any_of(operations_.begin(), operations_.end(),
                                        [&](const pooled_operation& p) { return p.taken && p.on == &of; });
 }

@@ -8,6 +8,8 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator_state.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/node_memory.hpp"
+#include "runtime/one_sided.hpp"
 #include "runtime/pending_work.hpp"
 #include "runtime/shared_blocks.hpp"
 #include "runtime/waiter.hpp"
@@ -90,6 +92,8 @@ class context_state {
   void retire(communicator_state& of) noexcept;
   /// Lets those go that only waited for operations.
   void reap() noexcept;
+  one_sided_works& accesses() noexcept { return accesses_; }
+  node_memory& memory() noexcept { return *memory_; }
   shared_blocks& blocks() noexcept { return *blocks_; }
   bool has_requests_of(const communicator_state& of) const noexcept;
 
@@ -124,6 +128,8 @@ class context_state {
   std::unique_ptr<runtime::engine> engine_;
   std::unique_ptr<waiter> waiter_;
   std::unique_ptr<shared_blocks> blocks_;
+  std::unique_ptr<node_memory> memory_;
+  one_sided_works accesses_;
   std::vector<std::unique_ptr<communicator_state>> communicators_;  ///< by slot
   std::vector<communicator_state*> retired_;                        ///< freed, with operations under way
   std::size_t requests_ = 0;                                        ///< operations that are taken

@@ -17,6 +17,7 @@ std::span<const counter_row> counter_rows() noexcept {
       {"grants", &counters::grants, "reports to senders that budget is free again"},
       {"malformed", &counters::malformed, "packets that did not decode and were dropped"},
       {"stale", &counters::stale, "messages for communicators that were freed here, dropped"},
+      {"one_sided", &counters::one_sided, "puts, gets and atomics started by this rank"},
   };
   return rows;
 }

@@ -22,6 +22,7 @@ struct counters {
   std::uint64_t grants = 0;
   std::uint64_t malformed = 0;
   std::uint64_t stale = 0;
+  std::uint64_t one_sided = 0;
 };
 
 struct counter_row {

@@ -13,13 +13,18 @@ namespace verbena::transport {
 
 class key_table {
  public:
+  static constexpr std::uint32_t mark = 0x6b657973U;  ///< keys[0] of every key of such a table
+
+  /// Slots start with this generation: tables that start apart do not take each other's keys.
+  explicit key_table(std::uint32_t first_generation = 1) noexcept : first_generation_(first_generation) {}
+
   /// Enters a range; the key's `fabric` byte is left for the route to stamp. Slots run out at a million live
   /// ranges: then the key's handle is 0, which no valid key has.
   remote_key add(buffer local) {
     if (free_.empty()) {
       if (entries_.size() == slot_mask) return {};
       free_.push_back(static_cast<std::uint32_t>(entries_.size()));
-      entries_.emplace_back();
+      entries_.emplace_back().generation = first_generation_;
       free_.reserve(entries_.size());  // so that `remove` allocates nothing
     }
     const std::uint32_t slot = free_.back();
@@ -78,13 +83,14 @@ class key_table {
     remote_key key;
     key.address = reinterpret_cast<std::uintptr_t>(at.data);
     key.size = at.size;
-    key.keys[0] = 0x6b657973U;
+    key.keys[0] = mark;
     key.keys[1] = at.generation;
     key.handle = (at.generation << slot_bits) | (slot + 1);
     key.kind = static_cast<std::uint8_t>(at.kind);
     return key;
   }
 
+  std::uint32_t first_generation_;
   std::vector<entry> entries_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;

@@ -102,6 +102,27 @@ class routed_fabric {
   post_result get(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.get(to, local, key, offset, op); });
   }
+  post_result put_with_flag(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t word,
+                            operation& op) {
+    return on_route(*this, to, post_result::down,
+                    [&](auto& leaf) { return leaf.put_with_flag(to, local, key, offset, word, op); });
+  }
+  post_result fetch_add(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t word,
+                        operation& op) {
+    return on_route(*this, to, post_result::down,
+                    [&](auto& leaf) { return leaf.fetch_add(to, local, key, offset, word, op); });
+  }
+  post_result compare_swap(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t expected,
+                           std::uint64_t desired, operation& op) {
+    return on_route(*this, to, post_result::down,
+                    [&](auto& leaf) { return leaf.compare_swap(to, local, key, offset, expected, desired, op); });
+  }
+  /// Registers memory for the other ranks; empty: the fabric that leads to them refuses, or there are none.
+  region register_memory(buffer local) {
+    if (shm_) return {shm_->register_memory(local), route::shm};
+    if (sim_) return {sim_->register_memory(local), route::sim};
+    return {};
+  }
   /// Registers memory for the fabric that leads to the peer.
   region register_memory(peer to, buffer local) {
     return on_route(*this, to, region{},
@@ -169,6 +190,8 @@ class routed_fabric {
   std::span<std::byte> shared_memory(std::uint64_t offset, std::uint64_t bytes) const {
     return shm_->memory(offset, bytes);
   }
+  /// The way back; 0: that is no memory of the segment.
+  std::uint64_t shared_offset(const void* at) const noexcept { return shm_ ? shm_->offset_of(at) : 0; }
 
  private:
   template <class Self, class Result, class Visit>

@@ -12,7 +12,8 @@ engine::engine(transport::routed_fabric& fabric, const base::settings& settings,
       report_step_(report_step(budget_)),
       matcher_share_(static_cast<std::uint32_t>(std::clamp<std::uint64_t>(budget_ / message_overhead, 16, 1U << 20))),
       self_(self),
-      peers_(job_size) {
+      peers_(job_size),
+      exposed_((self + 1) * 0x9e3779b1U) {
   reporting_.reserve(8);
 #ifdef VERBENA_TEST_HOOKS
   flip_bytes_ = settings.test_faults == "flip_byte";
@@ -64,6 +65,8 @@ void engine::on_packet(peer from, transport::envelope head, std::span<const std:
     case wire::kind::cts: return on_cts(source, payload);
     case wire::kind::fin: return on_fin(source, payload);
     case wire::kind::data: return on_data(source, payload);
+    case wire::kind::one_sided: return on_one_sided(source, payload);
+    case wire::kind::one_sided_reply: return on_one_sided_reply(source, payload);
     case wire::kind::leave: return on_leave(source);
     case wire::kind::sync_ack: return on_sync_ack(source, payload);
     case wire::kind::grant: return on_grant(source, payload);
@@ -71,8 +74,6 @@ void engine::on_packet(peer from, transport::envelope head, std::span<const std:
     default: return malformed();
   }
 }
-
-void engine::on_flag(peer, std::uint64_t) noexcept { malformed(); }  // nobody here sends flags
 
 void engine::on_limits_changed(peer from) noexcept {
   if (peers_[from.index].packet_bytes != 0) read_limits(peers_[from.index]);

@@ -28,14 +28,17 @@
 #include "runtime/engine/message.hpp"
 #include "runtime/engine/protocol.hpp"
 #include "runtime/engine/wire.hpp"
+#include "transport/key_table.hpp"
 #include "transport/routed_fabric.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 namespace verbena::runtime {
@@ -72,6 +75,14 @@ struct envelope_route {
   engine_peer& to;
   std::uint32_t context = 0;  ///< with the collective bit, if any
   std::int32_t self = 0;      ///< our rank in that communicator
+};
+
+/// One access to another rank's memory. `native` is the target fabric's key, `body.key` the target engine's own; the body
+/// says what, where and how much. `local`: the user's memory, read or written; of an atomic 8 bytes for the old value.
+struct one_sided_call {
+  void* local = nullptr;
+  transport::remote_key native;
+  wire::one_sided_body body;
 };
 
 class engine {
@@ -123,6 +134,21 @@ class engine {
   bool progress(base::nanoseconds now);
 
   void add_task(progress_task& task) noexcept { tasks_.push_back(task); }
+  // One-sided access (one_sided.cpp).
+  /// Starts an access; `local` belongs to the engine until it is done. Puts end when they were carried out or, where a
+  /// fabric promises that it will be, when `local` may be reused.
+  void one_sided(operation& op, engine_peer& to, const one_sided_call& call);
+  /// What others may reach by packets.
+  transport::key_table& exposed() noexcept { return exposed_; }
+  /// The oldest word that came with a put of that peer and was not taken yet.
+  std::optional<std::uint64_t> take_flag(peer from);
+  enum class confirmation : std::uint8_t { all, under_way, unknown };
+  /// Has everything been carried out that this rank started at the peer? `unknown`: ask, by `confirm`.
+  confirmation confirmed(peer to) const noexcept;
+  void confirm(operation& op, engine_peer& to);
+  /// Peers of whom that is not known.
+  std::vector<peer> accessed() const;
+
   // Communicators (contexts.cpp): which are there, and what becomes of their messages when they go.
   context_table& contexts() noexcept { return contexts_; }
   /// The members have agreed on the slot this rank holds. Returns the context id. What came early is there from now on.
@@ -215,6 +241,23 @@ class engine {
 
   // leaving (leaving.cpp)
   void on_leave(engine_peer& from);
+  // one_sided.cpp
+  struct access {  ///< what there is with one peer
+    std::size_t under_way = 0;  ///< started here and not done
+    bool unconfirmed = false;   ///< some are done, but perhaps not carried out yet
+    std::deque<std::uint64_t> flags;
+  };
+  access& access_of(const engine_peer& p) { return accesses_[p.index]; }
+  std::byte* resolve(const wire::one_sided_body& want, errc& why) const noexcept;
+  errc access_own(const one_sided_call& call);
+  void finish_one_sided(message& m, errc why) noexcept;
+  post_result post_native(message& m);
+  post_result advance_one_sided(message& m);
+  post_result advance_asking(message& m);
+  post_result advance_reply(message& m);
+  void on_one_sided(engine_peer& from, std::span<const std::byte> payload);
+  void on_one_sided_reply(engine_peer& from, std::span<const std::byte> payload);
+
   // contexts.cpp
   bool stale(const wire::header& head) const noexcept {
     return contexts_.of(head.context.value) == context_table::standing::stale;
@@ -244,6 +287,8 @@ class engine {
   base::paged_table<engine_peer> peers_;
   matcher matcher_;
   context_table contexts_;
+  transport::key_table exposed_;
+  std::unordered_map<std::uint32_t, access> accesses_;
   base::intrusive_list<engine_peer> backlog_;
   base::intrusive_list<message> starting_;
   base::intrusive_list<progress_task> tasks_;

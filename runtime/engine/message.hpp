@@ -47,6 +47,11 @@ enum class step : std::uint8_t {
   refuse,     ///< receive: the refusal waits for room
   receiving,  ///< receive: data is coming
   leave,      ///< the word that this rank leaves waits for room
+  one_sided,  ///< access (one_sided.cpp): waits for room in the fabric
+  native,     ///< access: the fabric has it
+  asking,     ///< access by packets: the next piece waits for room
+  asked,      ///< access by packets: the target's turn
+  replying,   ///< access of the peer: the next piece of the reply waits for room
   answer,     ///< neither: a word to the peer waits for room (contexts.cpp)
 };
 
@@ -67,6 +72,7 @@ struct message : base::list_link {
   wire::handle remote;             ///< the other side's message
   transport::remote_key key;       ///< where to put (send); the ticket (together)
   transport::routed_fabric::region region;
+  wire::one_sided_body call;       ///< of an access, or of the reply to one
   operation moving;                ///< the fabric's part of the work
   posted_receive posted;
 

@@ -176,6 +176,9 @@ post_result engine::advance(message& m) {
     }
     case step::streaming: return advance_stream(m);
     case step::answer: return advance_answer(m);
+    case step::one_sided:
+    case step::asking: return advance_one_sided(m);
+    case step::replying: return advance_reply(m);
     default: break;
   }
   base::check(false, "a message waits in a peer's queue with nothing to send");

@@ -77,7 +77,8 @@ struct alignas(line_bytes) rank_card {
   std::uint32_t pid;  ///< as the rank sees itself; wrong across pid namespaces, which the trial finds out
   std::uint64_t trial_address;  ///< where trial_value lies in the rank's memory
   std::uint64_t trial_value;    ///< random; what a trial read must bring back
-  std::byte reserved[40];
+  std::uint64_t segment_address;  ///< where the rank has mapped this segment
+  std::byte reserved[32];
 };
 static_assert(sizeof(rank_card) == line_bytes);
 

@@ -53,6 +53,7 @@ shm_fabric::shm_fabric(const base::job_page& page, std::span<std::byte> segment,
   card.pid = static_cast<std::uint32_t>(::getpid());
   card.trial_address = reinterpret_cast<std::uint64_t>(trial_value_.get());
   card.trial_value = *trial_value_;
+  card.segment_address = reinterpret_cast<std::uint64_t>(base_);
   card.joined.store(1, std::memory_order_release);  // last: the rest is filled
 }
 

@@ -19,6 +19,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,14 +56,11 @@ class shm_fabric {
   post_result get(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op);
   post_result put_with_flag(peer to, buffer local, const remote_key& key, std::uint64_t offset,
                             std::uint64_t word, operation& op);
-  /// Not native here (limits().native_atomics): the engine does them by packets.
-  post_result fetch_add(peer, buffer, const remote_key&, std::uint64_t, std::uint64_t, operation&) noexcept {
-    return post_result::down;
-  }
-  post_result compare_swap(peer, buffer, const remote_key&, std::uint64_t, std::uint64_t, std::uint64_t,
-                           operation&) noexcept {
-    return post_result::down;
-  }
+  /// Only on memory in the segment; otherwise down (limits().native_atomics): the engine does them by packets.
+  post_result fetch_add(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t word,
+                        operation& op);
+  post_result compare_swap(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                           std::uint64_t expected, std::uint64_t desired, operation& op);
   region register_memory(buffer local);
 
   // fabric.hpp, sharing_fabric
@@ -92,6 +90,11 @@ class shm_fabric {
   /// exhausted.
   std::uint64_t allocate(std::uint64_t bytes) { return heap_->allocate(bytes); }
   void free(std::uint64_t offset) noexcept { heap_->free(offset); }
+  std::uint64_t offset_of(const void* at) const noexcept {
+    const auto* byte = static_cast<const std::byte*>(at);
+    const bool inside = std::less_equal<>{}(base_, byte) && std::less<>{}(byte, base_ + page_.header().segment_bytes);
+    return inside ? static_cast<std::uint64_t>(byte - base_) : 0;
+  }
   std::uint64_t room() const noexcept { return where_.heap_bytes - heap_->used(); }
   /// Where any rank's allocation lies for this process.
   std::span<std::byte> memory(std::uint64_t offset, std::uint64_t bytes) const {
@@ -119,6 +122,10 @@ class shm_fabric {
   void announce(pair_state& p) noexcept;
   void write_mark(pair_state& p, std::uint32_t mark, std::uint64_t word) noexcept;
   post_result fail(operation& op, errc why);
+  std::byte* direct(const pair_state& p, std::uint64_t address, std::uint64_t bytes) const noexcept;
+  template <class Change>
+  post_result update(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op,
+                     Change&& change);
 
   // Receiver's side.
   template <class Sink>

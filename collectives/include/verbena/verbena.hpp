@@ -7,6 +7,8 @@
 #include <verbena/context.hpp>
 #include <verbena/error.hpp>
 #include <verbena/export.hpp>
+#include <verbena/memory.hpp>
+#include <verbena/one_sided.hpp>
 #include <verbena/owned_communicator.hpp>
 #include <verbena/request.hpp>
 #include <verbena/types.hpp>
