@@ -100,6 +100,10 @@ class context_state {
   void wake(peer member) noexcept;
   base::nanoseconds spin_budget() const noexcept { return waiter_->spin_budget(); }
 
+  // Where wait_any begins to look, so that it favours nobody.
+  std::size_t next_pick() const noexcept { return last_pick_ + 1; }
+  void picked(std::size_t index) noexcept { last_pick_ = index; }
+
   pooled_operation& take_operation();
   void release(pooled_operation& p) noexcept;
 
@@ -135,6 +139,7 @@ class context_state {
   std::size_t requests_ = 0;                                        ///< operations that are taken
   std::deque<pooled_operation> operations_;
   pooled_operation* free_operations_ = nullptr;
+  std::size_t last_pick_ = 0;
   unsigned ticks_ = 0;
   unsigned taken_ = 0;  ///< receives by take_next since others were looked after
   base::nanoseconds now_ = 0;

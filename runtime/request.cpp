@@ -37,6 +37,12 @@ void throw_receive_error(const communicator_state& on, const transport::outcome&
                                      name_of(label), words(on, got.error, from)));
 }
 
+void throw_probe_error(const communicator_state& on, const char* call, errc why, rank from, tag label) {
+  const std::string whom = from == any_source ? "any rank" : fmt::format("rank {}", from.value);
+  throw error(why, fmt::format("rank {}: {} of {}, {}: {}", on.self().value, call, whom, name_of(label),
+                               words(on, why, from)));
+}
+
 bool pooled_operation::cancel() noexcept {
   return is_receive && host->engine().cancel(op);
 }
@@ -57,6 +63,7 @@ request& request::operator=(request&& other) noexcept {
     request old(std::move(*this));
     work_ = std::exchange(other.work_, nullptr);
     result_ = other.result_;
+    active_ = std::exchange(other.active_, false);
   }
   return *this;
 }
@@ -79,6 +86,7 @@ bool request::test() {
 }
 
 status request::wait(std::nothrow_t) noexcept {
+  active_ = false;
   if (work_ == nullptr) return result_;
   work_->host->wait(work_->op);
   result_ = runtime::to_status(work_->op.result);
@@ -87,6 +95,7 @@ status request::wait(std::nothrow_t) noexcept {
 }
 
 status request::wait() {
+  active_ = false;
   if (work_ == nullptr) return result_;
   struct releasing {
     runtime::pending_work* work;
@@ -99,7 +108,16 @@ status request::wait() {
   return result_;
 }
 
+bool request::cancel() noexcept {
+  if (done() || !work_->cancel()) return false;
+  result_ = runtime::to_status(work_->op.result);
+  result_.error = errc::cancelled;
+  std::exchange(work_, nullptr)->release();
+  return true;
+}
+
 void request::detach() noexcept {
+  active_ = false;
   if (work_ == nullptr) return;
   runtime::pending_work& work = *std::exchange(work_, nullptr);
   if (work.op.done()) return work.release();

@@ -12,14 +12,17 @@ class request_access {
   static request completed(const status& result) noexcept {
     request r;
     r.result_ = result;
+    r.active_ = true;
     return r;
   }
   /// `work.host` is set.
   static request pending(pending_work& work) noexcept {
     request r;
     r.work_ = &work;
+    r.active_ = true;
     return r;
   }
+  static context_state* host(const request& r) noexcept { return r.work_ != nullptr ? r.work_->host : nullptr; }
   static persistent_request persistent(persistent_work& work) noexcept {
     persistent_request r;
     r.work_ = &work;
@@ -35,5 +38,6 @@ inline status to_status(const transport::outcome& o) noexcept {
                                    std::size_t bytes);
 [[noreturn]] void throw_receive_error(const communicator_state& on, const transport::outcome& got, rank from,
                                       tag label, std::size_t bytes);
+[[noreturn]] void throw_probe_error(const communicator_state& on, const char* call, errc why, rank from, tag label);
 
 }  // namespace verbena::runtime

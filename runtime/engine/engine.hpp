@@ -113,6 +113,22 @@ class engine {
   /// Takes a receive back if it is not matched yet: completes it with errc::cancelled and returns true.
   bool cancel(operation& op);
 
+  /// A message that is here and not received.
+  struct sighting {
+    rank source{};
+    tag label{};
+    std::size_t total = 0;
+  };
+  /// The oldest message that a receive with these arguments would get, if one has arrived.
+  std::optional<sighting> peek(const peer* from, const match_key& want) noexcept;
+  /// Takes it out of matching, for `accept`; null: none has arrived.
+  parcel* take(const peer* from, const match_key& want);
+  /// Receives what was taken out. The parcel is the engine's again.
+  void accept(operation& op, parcel& p, void* data, std::size_t bytes) {
+    op.start();
+    accept_parcel(op, p, static_cast<std::byte*>(data), bytes);
+  }
+
   /// A message that receive_next took.
   struct arrival {
     tag label;
@@ -166,6 +182,8 @@ class engine {
   bool peer_down(peer p) noexcept { return peers_[p.index].down != errc::success; }
   errc why_down(peer p) noexcept { return peers_[p.index].down; }
   bool any_peer_down() const noexcept { return any_down_; }
+  /// Of any source nothing is waited for any more.
+  bool any_peer_failed() const noexcept { return any_failed_; }
   const counters& counts() const noexcept { return counts_; }
 
   /// Makes the peer's limits known and returns its record.

@@ -123,6 +123,20 @@ parcel* engine::take_parcel(const match_key& want, const engine_peer* only) {
   return nullptr;
 }
 
+std::optional<engine::sighting> engine::peek(const peer* from, const match_key& want) noexcept {
+  if (const unexpected_message* found = matcher_.peek_unexpected(want))
+    return sighting{found->is.source, found->is.label, static_cast<const parcel*>(found->holder)->total};
+  for (engine_peer* const other : queueing_)
+    if (from == nullptr || from->index == other->index)
+      if (const queued_envelope* found = other->behind->find(want))
+        return sighting{found->is.source, found->is.label, found->total};
+  return std::nullopt;
+}
+
+parcel* engine::take(const peer* from, const match_key& want) {
+  return take_parcel(want, from == nullptr ? nullptr : &meet(*from));
+}
+
 parcel* engine::take_from_behind(engine_peer& from, const match_key& want) {
   queued_envelope* found = from.behind->find(want);
   if (found == nullptr) return nullptr;

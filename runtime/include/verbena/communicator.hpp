@@ -3,12 +3,15 @@
 
 #include <verbena/error.hpp>
 #include <verbena/export.hpp>
+#include <verbena/matched_message.hpp>
+#include <verbena/message_types.hpp>
 #include <verbena/request.hpp>
 #include <verbena/types.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <ranges>
 #include <type_traits>
 
@@ -21,29 +24,22 @@ class communicator_state;
 class engine;
 }  // namespace runtime
 
-/// Anything contiguous and sized whose elements can be moved byte by byte: std::span, std::vector,
-/// std::array, ...
-template <class Range>
-concept message_range = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
-    std::is_trivially_copyable_v<std::ranges::range_value_t<Range>>;
-
-/// One object moved byte by byte.
-template <class Object>
-concept message_object =
-    std::is_trivially_copyable_v<Object> && !std::ranges::range<Object> && !std::is_pointer_v<Object>;
-
 /// Handle to a group of ranks. Cheap to copy; all copies name the same communicator, which lives as long as
 /// its context, or as the owned_communicator that it is a copy of.
 ///
 /// Point to point follows MPI 4.0, chapter 3: messages between two ranks in one communicator do not overtake
 /// each other; a receive matches by source and tag, each of which may be a wildcard. Sizes are in bytes.
-/// Unless said otherwise calls throw `error`; one thread at a time per context (thread level `single`).
+/// Zero bytes are a message, too; their pointer may be null. Tags are 0 to 2^31 - 1.
+/// Unless said otherwise calls throw `error`; one thread at a time per context (thread level `single`). Forms that take
+/// std::nothrow do not throw: status::error says how it went, also of arguments that were refused.
 class VERBENA_API communicator {
  public:
   verbena::rank rank() const noexcept;
   int size() const noexcept;
 
-  /// Blocking send: returns when the buffer may be reused (which is not "delivered").
+  /// Blocking send: returns when the buffer may be reused (which is not "delivered"). A small message may wait in a copy
+  /// until the receiver has room, which leaves in this rank's later calls; what one receiver holds of unexpected messages
+  /// is bounded (VERBENA_UNEXPECTED_BUDGET), and a send beyond that waits until it is received.
   void send(const void* data, std::size_t bytes, verbena::rank to,
             verbena::tag label = verbena::tag{0}) const;
   /// Blocking receive of at most `bytes`. A longer message is an error (truncated) that leaves the next one
@@ -55,6 +51,46 @@ class VERBENA_API communicator {
                 verbena::tag label = verbena::tag{0}) const;
   request irecv(void* data, std::size_t bytes, verbena::rank from = any_source,
                 verbena::tag label = any_tag) const;
+
+  /// Synchronous sends: over only when the message is matched (MPI_Ssend).
+  void ssend(const void* data, std::size_t bytes, verbena::rank to, verbena::tag label = verbena::tag{0}) const;
+  request issend(const void* data, std::size_t bytes, verbena::rank to,
+                 verbena::tag label = verbena::tag{0}) const;
+
+  /// Sends and receives at the same time, so that ranks that all do it cannot wait for each other (MPI_Sendrecv). The
+  /// buffers are disjoint. If one half fails the other one still ends before the error is thrown.
+  status sendrecv(const void* out, std::size_t out_bytes, verbena::rank to, verbena::tag out_label, void* in,
+                  std::size_t in_bytes, verbena::rank from = any_source, verbena::tag in_label = any_tag) const;
+  /// The same in one buffer: what is sent is copied first, so memory for `bytes` more is needed meanwhile.
+  status sendrecv_replace(void* data, std::size_t bytes, verbena::rank to, verbena::tag out_label,
+                          verbena::rank from = any_source, verbena::tag in_label = any_tag) const;
+
+  /// The next message that a receive with these arguments would get, left where it is: status::bytes is its size.
+  /// `probe` waits until one has arrived.
+  status probe(verbena::rank from = any_source, verbena::tag label = any_tag) const;
+  std::optional<status> iprobe(verbena::rank from = any_source, verbena::tag label = any_tag) const;
+  /// The same, but the message is taken out: no other receive can get it (MPI_Mprobe).
+  matched_message mprobe(verbena::rank from = any_source, verbena::tag label = any_tag) const;
+  std::optional<matched_message> improbe(verbena::rank from = any_source, verbena::tag label = any_tag) const;
+
+  /// Arguments of a send or receive to be started again and again (MPI 4.0, section 3.9). The buffer is read or written
+  /// from each start to the end of its request.
+  persistent_request send_init(const void* data, std::size_t bytes, verbena::rank to,
+                               verbena::tag label = verbena::tag{0}) const;
+  persistent_request recv_init(void* data, std::size_t bytes, verbena::rank from = any_source,
+                               verbena::tag label = any_tag) const;
+
+  // Without exceptions.
+  status send(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+              verbena::tag label = verbena::tag{0}) const noexcept;
+  status ssend(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+               verbena::tag label = verbena::tag{0}) const noexcept;
+  status recv(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from = any_source,
+              verbena::tag label = any_tag) const noexcept;
+  status sendrecv(std::nothrow_t, const void* out, std::size_t out_bytes, verbena::rank to, verbena::tag out_label,
+                  void* in, std::size_t in_bytes, verbena::rank from = any_source,
+                  verbena::tag in_label = any_tag) const noexcept;
+  status probe(std::nothrow_t, verbena::rank from = any_source, verbena::tag label = any_tag) const noexcept;
 
   template <message_range Range>
   void send(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
@@ -79,6 +115,61 @@ class VERBENA_API communicator {
   template <message_range Range>
   request irecv(Range&& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
     return irecv(std::ranges::data(data), bytes_of(data), from, label);
+  }
+
+  template <message_range Range>
+  void ssend(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+    ssend(std::ranges::data(data), bytes_of(data), to, label);
+  }
+  template <message_object Object>
+  void ssend(const Object& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+    ssend(&data, sizeof data, to, label);
+  }
+  template <message_range Range>
+  request issend(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+    return issend(std::ranges::data(data), bytes_of(data), to, label);
+  }
+  /// Objects must outlive the request, so only named ones are taken.
+  template <message_object Object>
+  request isend(Object& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+    return isend(&data, sizeof data, to, label);
+  }
+  template <message_object Object>
+  request issend(Object& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+    return issend(&data, sizeof data, to, label);
+  }
+  template <message_object Object>
+  request irecv(Object& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
+    return irecv(&data, sizeof data, from, label);
+  }
+  template <message_range Out, message_range In>
+  status sendrecv(const Out& out, verbena::rank to, verbena::tag out_label, In&& in,
+                  verbena::rank from = any_source, verbena::tag in_label = any_tag) const {
+    return sendrecv(std::ranges::data(out), bytes_of(out), to, out_label, std::ranges::data(in), bytes_of(in), from,
+                    in_label);
+  }
+  template <message_object Out, message_object In>
+  status sendrecv(const Out& out, verbena::rank to, verbena::tag out_label, In& in,
+                  verbena::rank from = any_source, verbena::tag in_label = any_tag) const {
+    return sendrecv(&out, sizeof out, to, out_label, &in, sizeof in, from, in_label);
+  }
+  template <message_range Range>
+  status sendrecv_replace(Range&& data, verbena::rank to, verbena::tag out_label, verbena::rank from = any_source,
+                          verbena::tag in_label = any_tag) const {
+    return sendrecv_replace(std::ranges::data(data), bytes_of(data), to, out_label, from, in_label);
+  }
+  template <message_object Object>
+  status sendrecv_replace(Object& data, verbena::rank to, verbena::tag out_label, verbena::rank from = any_source,
+                          verbena::tag in_label = any_tag) const {
+    return sendrecv_replace(&data, sizeof data, to, out_label, from, in_label);
+  }
+  template <message_range Range>
+  persistent_request send_init(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+    return send_init(std::ranges::data(data), bytes_of(data), to, label);
+  }
+  template <message_range Range>
+  persistent_request recv_init(Range&& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
+    return recv_init(std::ranges::data(data), bytes_of(data), from, label);
   }
 
   /// For the collectives layer; not for programs.

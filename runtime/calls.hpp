@@ -1,0 +1,55 @@
+// What the calls of a communicator share: the checks of their arguments, and how a receive is posted.
+// Internal.
+#pragma once
+
+#include "runtime/context_state.hpp"
+
+#include <fmt/format.h>
+#include <verbena/error.hpp>
+
+namespace verbena::runtime {
+
+// The checks are inlined into every call, their sentences are not.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_label(const char* call, tag label) {
+  throw error(errc::invalid_argument, fmt::format("{}: tag {} is not in 0..2147483647", call, label.value));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_rank(const char* call, const communicator_state& on,
+                                                               rank r) {
+  throw error(errc::invalid_argument,
+              fmt::format("{}: rank {} is not in this communicator (0..{})", call, r.value, on.size() - 1));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_buffer(const char* call, std::size_t bytes) {
+  throw error(errc::invalid_argument,
+              fmt::format("{}: the buffer is a null pointer, the size {} B", call, bytes));
+}
+
+inline void check_send(const char* call, const communicator_state& on, const void* data, std::size_t bytes,
+                       rank to, tag label) {
+  if (!on.holds(to)) [[unlikely]]
+    refuse_rank(call, on, to);
+  if (label.value < 0) [[unlikely]]
+    refuse_label(call, label);
+  if (data == nullptr && bytes != 0) [[unlikely]]
+    refuse_buffer(call, bytes);
+}
+
+inline void check_receive(const char* call, const communicator_state& on, const void* data, std::size_t bytes,
+                          rank from, tag label) {
+  if (!on.holds(from) && from != any_source) [[unlikely]]
+    refuse_rank(call, on, from);
+  if (label.value < 0 && label != any_tag) [[unlikely]]
+    refuse_label(call, label);
+  if (data == nullptr && bytes != 0) [[unlikely]]
+    refuse_buffer(call, bytes);
+}
+
+inline void start_receive(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from,
+                          tag label) {
+  const bool anybody = from == any_source;
+  const peer source = anybody ? peer{} : on.peer_of(from);
+  on.host().engine().receive(op, anybody ? nullptr : &source, {on.context(), from, label}, data, bytes);
+}
+
+}  // namespace verbena::runtime

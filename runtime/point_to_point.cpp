@@ -1,0 +1,280 @@
+// Point-to-point calls without a short way of their own: synchronous, both ways at once, probing, persistent,
+// not throwing.
+#include "runtime/calls.hpp"
+#include "runtime/request_access.hpp"
+
+#include <verbena/communicator.hpp>
+
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace verbena {
+namespace {
+
+using runtime::check_receive;
+using runtime::check_send;
+using runtime::communicator_state;
+using runtime::context_state;
+using runtime::operation;
+using runtime::peer;
+using runtime::start_receive;
+
+/// Runs a call; an exception becomes a status.
+template <class Call>
+status quietly(Call&& call) noexcept {
+  status failed;
+  try {
+    return call();
+  } catch (const error& e) {
+    failed.error = e.reason();
+  } catch (const std::bad_alloc&) {
+    failed.error = errc::out_of_memory;
+  }
+  return failed;
+}
+
+struct both_results {
+  transport::outcome sent, received;
+};
+
+/// Both halves, to the end of both.
+both_results exchange(communicator_state& on, const void* out, std::size_t out_bytes, rank to, tag out_label,
+                      void* in, std::size_t in_bytes, rank from, tag in_label) {
+  operation receiving, sending;
+  start_receive(on, receiving, in, in_bytes, from, in_label);
+  context_state& host = on.host();
+  host.engine().send(sending, on.way_to(to), out, out_bytes, out_label);
+  host.wait(sending);
+  host.wait(receiving);
+  return {sending.result, receiving.result};
+}
+
+/// One look, or looks until something is there or nothing can come any more. `look` returns what it found.
+template <class Look>
+auto await(communicator_state& on, const char* call, rank from, tag label, Look&& look) {
+  context_state& host = on.host();
+  auto found = look();
+  if (found) return found;
+  errc why = errc::success;
+  host.wait_for([&] {
+    found = look();
+    if (found) return true;
+    why = from != any_source                ? host.engine().why_down(on.peer_of(from))
+          : host.engine().any_peer_failed() ? errc::peer_failed
+                                            : errc::success;
+    if (why == errc::success) return false;
+    found = look();  // it may have come right before
+    return true;
+  });
+  if (!found) runtime::throw_probe_error(on, call, why, from, label);
+  return found;
+}
+
+std::optional<status> look_for(communicator_state& on, rank from, tag label) {
+  const bool anybody = from == any_source;
+  const peer source = anybody ? peer{} : on.peer_of(from);
+  const auto seen = on.host().engine().peek(anybody ? nullptr : &source, {on.context(), from, label});
+  if (!seen) return std::nullopt;
+  return status{.source = seen->source, .label = seen->label, .bytes = seen->total};
+}
+
+/// A send or receive with fixed arguments; owned by its persistent_request, frees itself.
+struct persistent_message final : runtime::persistent_work {
+  communicator_state* on = nullptr;
+  bool is_receive = false;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  rank with{};
+  tag label{};
+
+  void start() override {
+    if (is_receive)
+      start_receive(*on, op, data, bytes, with, label);
+    else
+      host->engine().send(op, on->way_to(with), data, bytes, label);
+  }
+  bool cancel() noexcept override { return is_receive && host->engine().cancel(op); }
+  [[noreturn]] void raise() const override {
+    if (is_receive) runtime::throw_receive_error(*on, op.result, with, label, bytes);
+    runtime::throw_send_error(*on, op.result.error, with, label, bytes);
+  }
+  void destroy() noexcept override { delete this; }
+};
+
+persistent_request make_persistent(communicator_state& on, bool is_receive, void* data, std::size_t bytes,
+                                   rank with, tag label) {
+  auto work = std::make_unique<persistent_message>();
+  work->host = &on.host();
+  work->on = &on;
+  work->is_receive = is_receive;
+  work->data = data;
+  work->bytes = bytes;
+  work->with = with;
+  work->label = label;
+  return runtime::request_access::persistent(*work.release());
+}
+
+}  // namespace
+
+void communicator::ssend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
+  check_send("ssend", *state_, data, bytes, to, label);
+  operation op;
+  state_->host().engine().send(op, state_->way_to(to), data, bytes, label, true);
+  state_->host().wait(op);
+  if (op.result.error != errc::success) runtime::throw_send_error(*state_, op.result.error, to, label, bytes);
+}
+
+request communicator::issend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
+  check_send("issend", *state_, data, bytes, to, label);
+  runtime::pooled_operation& p = state_->host().take_operation();
+  p.is_receive = false;
+  p.size = bytes;
+  p.with = to;
+  p.label = label;
+  p.on = state_;
+  state_->host().engine().send(p.op, state_->way_to(to), data, bytes, label, true);
+  return runtime::request_access::pending(p);
+}
+
+status communicator::sendrecv(const void* out, std::size_t out_bytes, verbena::rank to, tag out_label,
+                              void* in, std::size_t in_bytes, verbena::rank from, tag in_label) const {
+  check_send("sendrecv", *state_, out, out_bytes, to, out_label);
+  check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
+  const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
+  if (got.sent.error != errc::success)
+    runtime::throw_send_error(*state_, got.sent.error, to, out_label, out_bytes);
+  if (got.received.error != errc::success)
+    runtime::throw_receive_error(*state_, got.received, from, in_label, in_bytes);
+  return runtime::to_status(got.received);
+}
+
+status communicator::sendrecv_replace(void* data, std::size_t bytes, verbena::rank to, tag out_label,
+                                      verbena::rank from, tag in_label) const {
+  check_send("sendrecv_replace", *state_, data, bytes, to, out_label);
+  check_receive("sendrecv_replace", *state_, data, bytes, from, in_label);
+  const auto copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  if (bytes != 0) std::memcpy(copy.get(), data, bytes);
+  return sendrecv(copy.get(), bytes, to, out_label, data, bytes, from, in_label);
+}
+
+std::optional<status> communicator::iprobe(verbena::rank from, tag label) const {
+  check_receive("iprobe", *state_, nullptr, 0, from, label);
+  if (auto found = look_for(*state_, from, label)) return found;
+  state_->host().progress();
+  return look_for(*state_, from, label);
+}
+
+status communicator::probe(verbena::rank from, tag label) const {
+  check_receive("probe", *state_, nullptr, 0, from, label);
+  return *await(*state_, "probe", from, label, [&] { return look_for(*state_, from, label); });
+}
+
+std::optional<matched_message> communicator::improbe(verbena::rank from, tag label) const {
+  const auto found = iprobe(from, label);
+  if (!found) return std::nullopt;
+  const bool anybody = from == any_source;
+  const peer source = anybody ? peer{} : state_->peer_of(from);
+  runtime::parcel* taken =
+      state_->host().engine().take(anybody ? nullptr : &source, {state_->context(), from, label});
+  return matched_message(*taken, *state_, *found);
+}
+
+matched_message communicator::mprobe(verbena::rank from, tag label) const {
+  check_receive("mprobe", *state_, nullptr, 0, from, label);
+  static_cast<void>(await(*state_, "mprobe", from, label, [&] { return look_for(*state_, from, label); }));
+  return std::move(*improbe(from, label));
+}
+
+persistent_request communicator::send_init(const void* data, std::size_t bytes, verbena::rank to,
+                                           tag label) const {
+  check_send("send_init", *state_, data, bytes, to, label);
+  return make_persistent(*state_, false, const_cast<void*>(data), bytes, to, label);  // only read
+}
+
+persistent_request communicator::recv_init(void* data, std::size_t bytes, verbena::rank from,
+                                           tag label) const {
+  check_receive("recv_init", *state_, data, bytes, from, label);
+  return make_persistent(*state_, true, data, bytes, from, label);
+}
+
+status communicator::send(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+                          tag label) const noexcept {
+  return quietly([&] {
+    send(data, bytes, to, label);
+    return status{.source = rank(), .label = label, .bytes = bytes};
+  });
+}
+
+status communicator::ssend(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+                           tag label) const noexcept {
+  return quietly([&] {
+    ssend(data, bytes, to, label);
+    return status{.source = rank(), .label = label, .bytes = bytes};
+  });
+}
+
+status communicator::recv(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from,
+                          tag label) const noexcept {
+  return quietly([&] {
+    check_receive("recv", *state_, data, bytes, from, label);
+    operation op;
+    start_receive(*state_, op, data, bytes, from, label);
+    state_->host().wait(op);
+    return runtime::to_status(op.result);
+  });
+}
+
+status communicator::sendrecv(std::nothrow_t, const void* out, std::size_t out_bytes, verbena::rank to,
+                              tag out_label, void* in, std::size_t in_bytes, verbena::rank from,
+                              tag in_label) const noexcept {
+  return quietly([&] {
+    check_send("sendrecv", *state_, out, out_bytes, to, out_label);
+    check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
+    const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
+    status result = runtime::to_status(got.received);
+    if (got.sent.error != errc::success) result.error = got.sent.error;
+    return result;
+  });
+}
+
+status communicator::probe(std::nothrow_t, verbena::rank from, tag label) const noexcept {
+  return quietly([&] { return probe(from, label); });
+}
+
+matched_message& matched_message::operator=(matched_message&& other) noexcept {
+  if (this != &other) {
+    matched_message old(std::move(*this));
+    parcel_ = std::exchange(other.parcel_, nullptr);
+    on_ = other.on_;
+    found_ = other.found_;
+  }
+  return *this;
+}
+
+matched_message::~matched_message() {
+  if (parcel_ == nullptr) return;
+  // Received into no room, by nobody.
+  request nobody = irecv(nullptr, 0);
+  nobody.detach();
+}
+
+request matched_message::irecv(void* data, std::size_t bytes) {
+  if (parcel_ == nullptr)
+    throw error(errc::invalid_argument, "recv: this matched message was received already");
+  if (data == nullptr && bytes != 0) runtime::refuse_buffer("recv", bytes);
+  runtime::pooled_operation& p = on_->host().take_operation();
+  p.is_receive = true;
+  p.size = bytes;
+  p.with = found_.source;
+  p.label = found_.label;
+  p.on = on_;
+  on_->host().engine().accept(p.op, *std::exchange(parcel_, nullptr), data, bytes);
+  return runtime::request_access::pending(p);
+}
+
+status matched_message::recv(void* data, std::size_t bytes) {
+  return irecv(data, bytes).wait();
+}
+
+}  // namespace verbena
