@@ -152,11 +152,12 @@ TEST_CASE("root needs no flag and gets no warning") {
 
 TEST_CASE("cron's surroundings are enough: no terminal, hardly a variable, no input") {
   const outcome got = shell(
-      "cd /; env -i HOME=/nonexistent LOGNAME=x SHELL=/bin/sh PATH=/usr/bin:/bin setsid $R -n 2 $C exchange "
+      "cd /; env -i ${LSAN_OPTIONS:+LSAN_OPTIONS=$LSAN_OPTIONS} HOME=/nonexistent LOGNAME=x SHELL=/bin/sh "
+      "PATH=/usr/bin:/bin setsid $R -n 2 $C exchange "
       "<&- | wc -l");
   CHECK(got.output == "2\n");
   CHECK(got.errors.empty());
-  CHECK(shell("env -i $R -n 1 /bin/sh -c 'exit 5'").status == 5);
+  CHECK(shell("env -i ${LSAN_OPTIONS:+LSAN_OPTIONS=$LSAN_OPTIONS} $R -n 1 /bin/sh -c 'exit 5'").status == 5);
 }
 
 TEST_CASE("an ordinary user runs as root does") {
