@@ -60,6 +60,7 @@ struct member {
   std::list<started> in_flight;
   std::vector<clock> published;
   std::size_t gatherings = 0;           ///< arrived at so far
+  bool gathered = false;                ///< arrived, and not left yet
   std::vector<std::uint32_t> begun_at;  ///< own clock at the first step of each turn
 };
 
@@ -186,13 +187,16 @@ class run {
     std::vector<cell_key> result;
     if (p.where == place::none) return result;
     cell_key key{owner, p.where, e.turn, 0};
-    if (in_place_ && key.where == place::input) key.where = place::output;
+    const schedule& mine = list(owner, e);
     if (p.where == place::scratch) {
       key.instance = e.call;
-      if (p.at + s.chunks > list(owner, e).scratch_chunks) throw fault{"a step leaves the scratch"};
+      if (p.at + s.chunks > mine.scratch_chunks) throw fault{"a step leaves the scratch"};
+    } else if (mine.blocks) {
+      if (p.at + s.chunks > blocks_of(owner, e, p.where)) throw fault{"a step leaves the blocks"};
     } else {
       if (p.at != s.first) throw fault{"data and position differ"};
-      if (s.first + s.chunks > list(owner, e).chunks) throw fault{"a step leaves the segment"};
+      if (s.first + s.chunks > mine.chunks) throw fault{"a step leaves the segment"};
+      if (blocks_of(owner, e, p.where) == 0) throw fault{"a step touches a buffer that its rank does not have"};
     }
     if (p.where == place::node) {
       key.owner = p.member;
@@ -200,15 +204,82 @@ class run {
     }
     for (std::uint32_t i = 0; i < s.chunks; ++i) {
       key.at = p.at + i;
-      result.push_back(key);
+      result.push_back(in_place_ && key.where == place::input ? in_place_of(key, e) : key);
     }
     return result;
   }
 
+  /// How many blocks a rank's buffer holds: none, one (or one vector), one for each member.
+  std::uint32_t blocks_of(int owner, const entry& e, place where) const {
+    const auto all = static_cast<std::uint32_t>(size_);
+    const checked_call& call = calls_[e.call];
+    const bool root = owner == call.root;
+    const bool input = where == place::input;
+    if (where == place::node) return all;
+    switch (call.what) {
+      case purpose::broadcast:
+        return root == input ? 1 : 0;
+      case purpose::reduce:
+        return root || input ? 1 : 0;
+      case purpose::gather:
+        return input ? 1 : root ? all : 0;
+      case purpose::scatter:
+        return !input ? 1 : root ? all : 0;
+      case purpose::allgather:
+        return input ? 1 : all;
+      case purpose::alltoall:
+        return all;
+      case purpose::allreduce:
+      case purpose::barrier:
+        break;
+    }
+    return 1;
+  }
+
+  /// The cell of the output that an input's cell is, in place. Where they differ in size: the own block among all.
+  cell_key in_place_of(cell_key key, const entry& e) const {
+    const checked_call& call = calls_[e.call];
+    switch (call.what) {
+      case purpose::broadcast:
+        return key;  // nobody has both
+      case purpose::reduce:
+        if (key.owner != call.root) return key;
+        break;
+      case purpose::gather:
+        if (key.owner != call.root) return key;
+        [[fallthrough]];
+      case purpose::allgather:
+        key.at = static_cast<std::uint32_t>(key.owner);
+        break;
+      case purpose::scatter:
+        if (key.owner != call.root || key.at != static_cast<std::uint32_t>(call.root)) return key;
+        key.at = 0;
+        break;
+      case purpose::alltoall:
+      case purpose::allreduce:
+      case purpose::barrier:
+        break;
+    }
+    key.where = place::output;
+    return key;
+  }
+
+  /// What a cell holds before anything is written.
+  value operand(const cell_key& key, const entry& e) {
+    if (key.where == place::input) return values_.leaf(key.owner, key.at, e.turn);
+    if (!in_place_ || key.where != place::output) return 0;
+    for (std::uint32_t at = 0; at < blocks_of(key.owner, e, place::input) || at < list(key.owner, e).chunks; ++at) {
+      const cell_key source{key.owner, place::input, key.instance, at};
+      if (blocks_of(key.owner, e, place::input) > 0 && in_place_of(source, e) == key)
+        return values_.leaf(key.owner, at, e.turn);
+      if (calls_[e.call].what == purpose::gather || calls_[e.call].what == purpose::allgather) break;  // one block
+    }
+    return 0;
+  }
+
   value load(int r, const entry& e, const cell_key& key) {
-    value v = memory_.read(key, r, at(r).now);
-    const bool operand = key.where == (in_place_ ? place::output : place::input);
-    return v == 0 && operand ? values_.leaf(key.owner, key.at, e.turn) : v;
+    const value v = memory_.read(key, r, at(r).now);
+    return v == 0 ? operand(key, e) : v;
   }
 
   std::vector<value> load(int r, const entry& e, const std::vector<cell_key>& keys) {
@@ -238,9 +309,10 @@ class run {
     std::vector<cell_key> reads = cells(r, e, s, s.left);
     for (const cell_key& key : cells(r, e, s, s.right)) reads.push_back(key);
     const std::vector<cell_key> to = cells(put ? s.peer : r, e, s, s.to);
-    for (const cell_key& key : to)
-      if (key.where == place::input || (in_place_ && s.to.where == place::input))
-        throw fault{"a step writes its input"};
+    if (s.to.where == place::input) throw fault{"a step writes its input"};
+    if ((s.what == action::send || s.what == action::receive) && list(r, e).blocks && s.chunks > 1 &&
+        (s.left.where != place::scratch && s.to.where != place::scratch))
+      throw fault{"a message of several blocks does not lie in scratch"};
     check_in_flight(r, reads, put ? std::vector<cell_key>{} : to);
     std::vector<value> got = load(r, e, reads);
 
@@ -270,7 +342,7 @@ class run {
         m.published.push_back(m.now);
         break;
       case action::await:
-        join(m.now, at(s.peer).published.at(e.progress + s.count - 1));
+        if (e.progress + s.count > 0) join(m.now, at(s.peer).published.at(e.progress + s.count - 1));
         break;
       case action::arrive:
       case action::arrive_combine:
@@ -278,6 +350,7 @@ class run {
         break;
       case action::wait_release:
         join(m.now, gatherings_.at(m.gatherings - 1).knowledge);
+        m.gathered = false;
         break;
     }
   }
@@ -312,6 +385,7 @@ class run {
 
   void arrive(int r, const entry& e, const step& s) {
     member& m = at(r);
+    m.gathered = true;
     if (m.gatherings == gatherings_.size()) gatherings_.push_back({0, clock(m.now.size(), 0)});
     gathering& g = gatherings_[m.gatherings++];
     join(g.knowledge, m.now);
@@ -335,6 +409,8 @@ class run {
 
   void verify_result(int r, const entry& e) {
     const checked_call& call = calls_[e.call];
+    // There is one counter for all gatherings: nobody may come to the next one before this one is complete.
+    if (at(r).gathered) throw fault{fmt::format("rank {} goes on without leaving the gathering", r)};
     if (call.what == purpose::barrier) {
       for (int other = 0; other < size_; ++other) {
         const std::uint32_t begun = at(other).begun_at[e.turn];
@@ -345,20 +421,45 @@ class run {
       }
       return;
     }
-    const schedule& s = list(r, e);
+    if (call.what == purpose::allreduce || (call.what == purpose::reduce && r == call.root))
+      for (std::uint32_t chunk = 0; chunk < list(r, e).chunks; ++chunk) verify_reduced(r, e, chunk);
+    if (call.what != purpose::allreduce && call.what != purpose::reduce) verify_moved(r, e);
+  }
+
+  value result_at(int r, const entry& e, std::uint32_t chunk) {
+    const cell_key key{r, place::output, e.turn, chunk};
+    const value v = memory_.look(key);
+    return v == 0 ? operand(key, e) : v;
+  }
+
+  void verify_reduced(int r, const entry& e, std::uint32_t chunk) {
     const std::uint64_t everybody = size_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << size_) - 1;
-    for (std::uint32_t chunk = 0; chunk < s.chunks; ++chunk) {
-      value v = memory_.look({r, place::output, e.turn, chunk});
-      if (v == 0 && in_place_ && size_ == 1) v = values_.leaf(r, chunk, e.turn);
-      if (v == 0) throw fault{fmt::format("rank {} has no result in chunk {}", r, chunk)};
-      const auto& about = values_.about(v);
-      if (about.operands != everybody || about.chunk != chunk || about.turn != e.turn)
-        throw fault{fmt::format("rank {} has a wrong result in chunk {}", r, chunk)};
-      if (s.rank_order && !about.rank_order)
-        throw fault{fmt::format("rank {} does not keep rank order in chunk {}", r, chunk)};
-      const auto [first, fresh] = results_.try_emplace({e.turn, chunk}, v);
-      if (!fresh && first->second != v)
-        throw fault{fmt::format("rank {} computes chunk {} otherwise than other ranks", r, chunk)};
+    const value v = result_at(r, e, chunk);
+    if (v == 0) throw fault{fmt::format("rank {} has no result in chunk {}", r, chunk)};
+    const auto& about = values_.about(v);
+    if (about.operands != everybody || about.chunk != chunk || about.turn != e.turn)
+      throw fault{fmt::format("rank {} has a wrong result in chunk {}", r, chunk)};
+    if (list(r, e).rank_order && !about.rank_order)
+      throw fault{fmt::format("rank {} does not keep rank order in chunk {}", r, chunk)};
+    const auto [first, fresh] = results_.try_emplace({e.turn, chunk}, v);
+    if (!fresh && first->second != v)
+      throw fault{fmt::format("rank {} computes chunk {} otherwise than other ranks", r, chunk)};
+  }
+
+  /// Every chunk of the output must be one certain operand.
+  void verify_moved(int r, const entry& e) {
+    const checked_call& call = calls_[e.call];
+    const bool vector = call.what == purpose::broadcast;
+    std::uint32_t chunks = blocks_of(r, e, place::output);
+    if (vector && chunks > 0) chunks = list(r, e).chunks;
+    for (std::uint32_t at = 0; at < chunks; ++at) {
+      const int from = vector || call.what == purpose::scatter ? call.root : static_cast<int>(at);
+      const std::uint32_t block = vector                             ? at
+                                  : call.what == purpose::scatter ||
+                                          call.what == purpose::alltoall ? static_cast<std::uint32_t>(r)
+                                                                         : 0;
+      if (result_at(r, e, at) != values_.leaf(from, block, e.turn))
+        throw fault{fmt::format("rank {} does not have what belongs into chunk {}", r, at)};
     }
   }
 
@@ -386,9 +487,9 @@ std::string check_schedules(const std::vector<checked_call>& calls, bool in_plac
   }
 }
 
-std::string check_algorithm(purpose what, algorithm of, int size, bool in_place, int repetitions) {
-  checked_call call{what, {}, repetitions};
-  for (int r = 0; r < size; ++r) call.ranks.push_back(of(r, size, {}));
+std::string check_algorithm(purpose what, algorithm of, int size, bool in_place, int repetitions, int root) {
+  checked_call call{what, {}, repetitions, root};
+  for (int r = 0; r < size; ++r) call.ranks.push_back(of(r, size, {root}));
   return check_schedules({call}, in_place);
 }
 

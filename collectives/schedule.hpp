@@ -16,6 +16,12 @@
 // on size and segments only). A zero-chunk step carries no data.
 //
 // Messages between two members match in the order in which their steps stand in the lists.
+//
+// Blocks (`schedule::blocks`). Gather, scatter, allgather and alltoall move blocks of equal size, one for each
+// member. There the vector that is segmented is one block; a chunk is one block's part in the segment, so all
+// chunks are equally long; `at` says which block (input, output) or cell (scratch, node), and `first` is
+// unused. The parts of several blocks lie apart in the caller's memory (but together in scratch and node), so a
+// message of several chunks goes from and to scratch; a copy may go between any two places.
 #pragma once
 
 #include <array>
@@ -32,7 +38,8 @@ enum class place : std::uint8_t {
   input,    ///< the caller's operand; never written
   output,   ///< the caller's result
   scratch,  ///< private to the rank: schedule::scratch_chunks cells, each holding any one chunk
-  node,  ///< shared scratch of one member (`member`), as large as a segment, all members of the node see it
+  node,  ///< shared scratch of one member (`member`), as large as a segment, or as many blocks' parts as the
+         ///< schedule uses; all members of the node see it
 };
 
 /// A buffer and the chunk position in it where the step's range starts. In input, output and node the cell
@@ -53,7 +60,8 @@ enum class action : std::uint8_t {
   reduce,         ///< left (op) right -> to; `to` may be exactly left or right
   publish,  ///< this member's progress on the node grows by one; what stood before is visible to those who
             ///< see it
-  await,    ///< until the progress of `peer` in this repetition is at least `count`
+  await,    ///< until the progress of `peer` in this repetition is at least `count`; 0: until it has published all
+            ///< of the repetitions before
   arrive,   ///< this member has come to the node's gathering; the last one to come releases all
   arrive_combine,  ///< like arrive, but the last one first reduces node scratch of all members, in rank
                    ///< order, into member 0's
@@ -77,8 +85,9 @@ struct step {
 
 /// Node scratch rotates: repetition t (counted over the life of the communicator's node block, all schedules
 /// alike) uses slot t % node_slots. A repetition on the node must make each member learn that every other one
-/// has begun it; then four slots are enough for starting one repetition ahead (the checker proves it).
-inline constexpr std::uint32_t node_slots = 4;
+/// has begun the one before it (most learn that it has begun this one); then five slots are enough for starting
+/// one repetition ahead (the checker proves it).
+inline constexpr std::uint32_t node_slots = 5;
 
 struct schedule {
   std::vector<step> steps;
@@ -90,11 +99,12 @@ struct schedule {
   std::uint32_t publishes = 0;  ///< `publish` steps per repetition; the same at every member
   bool rank_order = true;       ///< operands are combined in rank order; false: commutative operators only
   bool on_node = false;         ///< needs the node block
+  bool blocks = false;          ///< chunks are members' blocks of equal size
 };
 
-/// What an algorithm is asked for besides rank and size. Room for rooted collectives.
+/// What an algorithm is asked for besides rank and size.
 struct shape {
-  std::int32_t root = 0;
+  std::int32_t root = 0;  ///< of rooted collectives
 };
 
 /// The signature of every algorithm. Pure.

@@ -18,6 +18,7 @@
 // `output` overwrites it.
 #include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/builder.hpp"
+#include "collectives/algorithms/node_steps.hpp"
 
 namespace verbena::collectives {
 namespace {
@@ -32,10 +33,6 @@ void reduce_all(builder& add, int self, int size, range data) {
   add.reduce(data, operand(0), operand(1), output_at(at));
   for (int member = 2; member < size; ++member)
     add.reduce(data, output_at(at), operand(member), output_at(at));
-}
-
-void await_others(builder& add, int self, int size, std::uint16_t count) {
-  for (int k = 1; k < size; ++k) add.await((self + k) % size, count);
 }
 
 /// The part common to exchange and slices.

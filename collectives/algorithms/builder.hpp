@@ -14,6 +14,11 @@ struct range {
   std::uint32_t chunks = 0;
 };
 
+/// In lists of blocks only the number of chunks counts.
+constexpr range blocks(int count) {
+  return {0, static_cast<std::uint32_t>(count)};
+}
+
 constexpr piece input_at(std::uint32_t at) {
   return {place::input, -1, at};
 }
@@ -25,6 +30,19 @@ constexpr piece scratch_at(std::uint32_t cell) {
 }
 constexpr piece node_at(int member, std::uint32_t at) {
   return {place::node, member, at};
+}
+
+constexpr piece input_block(int of) {
+  return input_at(static_cast<std::uint32_t>(of));
+}
+constexpr piece output_block(int of) {
+  return output_at(static_cast<std::uint32_t>(of));
+}
+constexpr piece scratch_block(int cell) {
+  return scratch_at(static_cast<std::uint32_t>(cell));
+}
+constexpr piece node_block_of(int member, int cell) {
+  return node_at(member, static_cast<std::uint32_t>(cell));
 }
 
 class builder {
@@ -46,6 +64,8 @@ class builder {
   index reduce(range data, piece left, piece right, piece to, befores after = {}) {
     return add({.what = action::reduce, .left = left, .right = right, .to = to}, data, after);
   }
+  /// Waits for started steps, and does nothing else.
+  index wait(befores after) { return add({.what = action::copy}, {}, after); }
   index publish() {
     ++into_.publishes;
     return add({.what = action::publish}, {}, {});
