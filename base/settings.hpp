@@ -18,6 +18,12 @@ struct settings {
   std::string fabric;                          ///< comma list of fabrics allowed; empty: all
   std::string allreduce = "auto";              ///< auto | recursive_doubling | ring | node
   std::string barrier = "auto";                ///< auto | dissemination | node
+  std::string broadcast = "auto";              ///< auto | binomial | scatter_ring | node
+  std::string reduce = "auto";                 ///< auto | binomial | scatter_gather | node
+  std::string gather = "auto";                 ///< auto | binomial | linear | node
+  std::string scatter = "auto";                ///< auto | binomial | linear | node
+  std::string allgather = "auto";              ///< auto | bruck | ring | node
+  std::string alltoall = "auto";               ///< auto | bruck | pairwise | node
   std::uint64_t eager_limit = 0;               ///< bytes; 0: the fabric's own
   std::string single_copy = "auto";            ///< auto | off: cross-memory attach between ranks of a node
   std::int64_t spin_us = -1;                   ///< spin before yielding; -1: by free cores

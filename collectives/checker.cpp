@@ -196,7 +196,8 @@ class run {
     } else {
       if (p.at != s.first) throw fault{"data and position differ"};
       if (s.first + s.chunks > mine.chunks) throw fault{"a step leaves the segment"};
-      if (blocks_of(owner, e, p.where) == 0) throw fault{"a step touches a buffer that its rank does not have"};
+      if (blocks_of(owner, e, p.where) == 0)
+        throw fault{"a step touches a buffer that its rank does not have"};
     }
     if (p.where == place::node) {
       key.owner = p.member;
@@ -236,7 +237,8 @@ class run {
     return 1;
   }
 
-  /// The cell of the output that an input's cell is, in place. Where they differ in size: the own block among all.
+  /// The cell of the output that an input's cell is, in place. Where they differ in size: the own block among
+  /// all.
   cell_key in_place_of(cell_key key, const entry& e) const {
     const checked_call& call = calls_[e.call];
     switch (call.what) {
@@ -268,11 +270,13 @@ class run {
   value operand(const cell_key& key, const entry& e) {
     if (key.where == place::input) return values_.leaf(key.owner, key.at, e.turn);
     if (!in_place_ || key.where != place::output) return 0;
-    for (std::uint32_t at = 0; at < blocks_of(key.owner, e, place::input) || at < list(key.owner, e).chunks; ++at) {
+    for (std::uint32_t at = 0; at < blocks_of(key.owner, e, place::input) || at < list(key.owner, e).chunks;
+         ++at) {
       const cell_key source{key.owner, place::input, key.instance, at};
       if (blocks_of(key.owner, e, place::input) > 0 && in_place_of(source, e) == key)
         return values_.leaf(key.owner, at, e.turn);
-      if (calls_[e.call].what == purpose::gather || calls_[e.call].what == purpose::allgather) break;  // one block
+      if (calls_[e.call].what == purpose::gather || calls_[e.call].what == purpose::allgather)
+        break;  // one block
     }
     return 0;
   }
@@ -454,10 +458,10 @@ class run {
     if (vector && chunks > 0) chunks = list(r, e).chunks;
     for (std::uint32_t at = 0; at < chunks; ++at) {
       const int from = vector || call.what == purpose::scatter ? call.root : static_cast<int>(at);
-      const std::uint32_t block = vector                             ? at
-                                  : call.what == purpose::scatter ||
-                                          call.what == purpose::alltoall ? static_cast<std::uint32_t>(r)
-                                                                         : 0;
+      const std::uint32_t block = vector ? at
+                                  : call.what == purpose::scatter || call.what == purpose::alltoall
+                                      ? static_cast<std::uint32_t>(r)
+                                      : 0;
       if (result_at(r, e, at) != values_.leaf(from, block, e.turn))
         throw fault{fmt::format("rank {} does not have what belongs into chunk {}", r, at)};
     }

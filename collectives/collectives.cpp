@@ -1,13 +1,125 @@
 #include "collectives/calls.hpp"
 
+#include <verbena/collectives.hpp>
+
 namespace verbena {
+
+using namespace collectives;
+
+namespace {
+communicator_state& state_of(const communicator& on) {
+  return communicator_state::of(on.port());
+}
+}  // namespace
 
 void barrier(communicator on) {
   collectives::barrier(on.port());
 }
+request ibarrier(communicator on) {
+  return start(state_of(on), prepare_barrier(state_of(on)));
+}
+persistent_request barrier_init(communicator on) {
+  return keep(state_of(on), prepare_barrier(state_of(on)));
+}
 
 void allreduce(communicator on, const void* in, void* out, std::size_t count, element type, reduction how) {
   collectives::allreduce(on.port(), in, out, count, type, how);
+}
+void allreduce(communicator on, const void* in, void* out, std::size_t count, const custom_reduction& how) {
+  collectives::allreduce(on.port(), in, out, count, how);
+}
+request iallreduce(communicator on, const void* in, void* out, std::size_t count, element type,
+                   reduction how) {
+  return collectives::start(state_of(on), prepare_allreduce(state_of(on), in, out, count, {type, how}));
+}
+persistent_request allreduce_init(communicator on, const void* in, void* out, std::size_t count, element type,
+                                  reduction how) {
+  return collectives::keep(state_of(on), prepare_allreduce(state_of(on), in, out, count, {type, how}));
+}
+request iallreduce(communicator on, const void* in, void* out, std::size_t count,
+                   const custom_reduction& how) {
+  return collectives::start(state_of(on), prepare_allreduce(state_of(on), in, out, count, how));
+}
+persistent_request allreduce_init(communicator on, const void* in, void* out, std::size_t count,
+                                  const custom_reduction& how) {
+  return collectives::keep(state_of(on), prepare_allreduce(state_of(on), in, out, count, how));
+}
+
+void reduce(communicator on, const void* in, void* out, std::size_t count, element type, reduction how,
+            rank root) {
+  collectives::run(state_of(on), prepare_reduce(state_of(on), in, out, count, {type, how}, root));
+}
+request ireduce(communicator on, const void* in, void* out, std::size_t count, element type, reduction how,
+                rank root) {
+  return collectives::start(state_of(on), prepare_reduce(state_of(on), in, out, count, {type, how}, root));
+}
+persistent_request reduce_init(communicator on, const void* in, void* out, std::size_t count, element type,
+                               reduction how, rank root) {
+  return collectives::keep(state_of(on), prepare_reduce(state_of(on), in, out, count, {type, how}, root));
+}
+void reduce(communicator on, const void* in, void* out, std::size_t count, const custom_reduction& how,
+            rank root) {
+  collectives::run(state_of(on), prepare_reduce(state_of(on), in, out, count, how, root));
+}
+request ireduce(communicator on, const void* in, void* out, std::size_t count, const custom_reduction& how,
+                rank root) {
+  return collectives::start(state_of(on), prepare_reduce(state_of(on), in, out, count, how, root));
+}
+persistent_request reduce_init(communicator on, const void* in, void* out, std::size_t count,
+                               const custom_reduction& how, rank root) {
+  return collectives::keep(state_of(on), prepare_reduce(state_of(on), in, out, count, how, root));
+}
+
+void broadcast(communicator on, void* data, std::size_t bytes, rank root) {
+  collectives::run(state_of(on), prepare_broadcast(state_of(on), data, bytes, root));
+}
+request ibroadcast(communicator on, void* data, std::size_t bytes, rank root) {
+  return collectives::start(state_of(on), prepare_broadcast(state_of(on), data, bytes, root));
+}
+persistent_request broadcast_init(communicator on, void* data, std::size_t bytes, rank root) {
+  return collectives::keep(state_of(on), prepare_broadcast(state_of(on), data, bytes, root));
+}
+
+void gather(communicator on, const void* in, void* out, std::size_t block_bytes, rank root) {
+  collectives::run(state_of(on), prepare_gather(state_of(on), in, out, block_bytes, root));
+}
+request igather(communicator on, const void* in, void* out, std::size_t block_bytes, rank root) {
+  return collectives::start(state_of(on), prepare_gather(state_of(on), in, out, block_bytes, root));
+}
+persistent_request gather_init(communicator on, const void* in, void* out, std::size_t block_bytes,
+                               rank root) {
+  return collectives::keep(state_of(on), prepare_gather(state_of(on), in, out, block_bytes, root));
+}
+
+void scatter(communicator on, const void* in, void* out, std::size_t block_bytes, rank root) {
+  collectives::run(state_of(on), prepare_scatter(state_of(on), in, out, block_bytes, root));
+}
+request iscatter(communicator on, const void* in, void* out, std::size_t block_bytes, rank root) {
+  return collectives::start(state_of(on), prepare_scatter(state_of(on), in, out, block_bytes, root));
+}
+persistent_request scatter_init(communicator on, const void* in, void* out, std::size_t block_bytes,
+                                rank root) {
+  return collectives::keep(state_of(on), prepare_scatter(state_of(on), in, out, block_bytes, root));
+}
+
+void allgather(communicator on, const void* in, void* out, std::size_t block_bytes) {
+  collectives::run(state_of(on), prepare_allgather(state_of(on), in, out, block_bytes));
+}
+request iallgather(communicator on, const void* in, void* out, std::size_t block_bytes) {
+  return collectives::start(state_of(on), prepare_allgather(state_of(on), in, out, block_bytes));
+}
+persistent_request allgather_init(communicator on, const void* in, void* out, std::size_t block_bytes) {
+  return collectives::keep(state_of(on), prepare_allgather(state_of(on), in, out, block_bytes));
+}
+
+void alltoall(communicator on, const void* in, void* out, std::size_t block_bytes) {
+  collectives::run(state_of(on), prepare_alltoall(state_of(on), in, out, block_bytes));
+}
+request ialltoall(communicator on, const void* in, void* out, std::size_t block_bytes) {
+  return collectives::start(state_of(on), prepare_alltoall(state_of(on), in, out, block_bytes));
+}
+persistent_request alltoall_init(communicator on, const void* in, void* out, std::size_t block_bytes) {
+  return collectives::keep(state_of(on), prepare_alltoall(state_of(on), in, out, block_bytes));
 }
 
 }  // namespace verbena

@@ -1,7 +1,5 @@
 #include "collectives/communicator_state.hpp"
 
-#include "collectives/algorithms/algorithms.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 #include <verbena/error.hpp>
@@ -26,15 +24,6 @@ surroundings surroundings_of(const runtime::collective_port& port, const node_vi
   return here;
 }
 
-algorithm algorithm_of(method how) noexcept {
-  constexpr std::array<algorithm, methods> all = {allreduce_recursive_doubling,   allreduce_ring,
-                                                  allreduce_node_exchange,        allreduce_node_slices,
-                                                  allreduce_node_gathered_slices, allreduce_node_gathering,
-                                                  barrier_dissemination,          barrier_node_exchange,
-                                                  barrier_node_gathering};
-  return all[static_cast<std::size_t>(how)];
-}
-
 }  // namespace
 
 communicator_state::communicator_state(runtime::collective_port& with)
@@ -49,44 +38,72 @@ communicator_state::communicator_state(runtime::collective_port& with)
   // of it.
   if (size > 1 && node.valid()) {
     const base::settings& forced = port.settings();
-    lines_for_allreduce =
-        (forced.allreduce == "auto" || forced.allreduce == "node") && choose_allreduce(here, 1, forced).lines;
+    lines_for_allreduce = (forced.allreduce == "auto" || forced.allreduce == "node") &&
+                          choose_allreduce(here, 1, {}, forced).lines;
     lines_for_barrier =
         (forced.barrier == "auto" || forced.barrier == "node") && choose_barrier(here, forced).lines;
   }
 }
 
-execution& communicator_state::idle(method how) {
+execution& communicator_state::idle(method how, int root) {
+  constexpr std::size_t most = 16;  // a program that goes round all roots makes their lists again
   auto& known = executions_[static_cast<std::size_t>(how)];
-  for (const auto& one : known)
-    if (one->usable()) return *one;
-  known.push_back(std::make_unique<execution>(*this, algorithm_of(how)(self, size, {})));
-  return *known.back();
+  for (const kept& k : known)
+    if (k.root == root && k.one->usable()) return *k.one;
+  if (known.size() >= most)
+    for (auto k = known.begin(); k != known.end(); ++k)
+      if (k->one->usable()) {
+        known.erase(k);
+        break;
+      }
+  known.push_back({root, std::make_unique<execution>(*this, algorithm_of(how)(self, size, {root}))});
+  return *known.back().one;
 }
 
 bool communicator_state::busy() const noexcept {
   for (const auto& known : executions_)
-    for (const auto& one : known)
-      if (!one->done()) return true;
-  return false;
+    for (const kept& k : known)
+      if (!k.one->done() || k.one->claimed) return true;
+  return requests.busy();
 }
 
-void communicator_state::run(method how, const work& call, std::string_view what) {
+void communicator_state::run(method how, const work& call, std::string_view what, int root) {
   refuse_if_lost(what);
-  execution& one = idle(how);
+  execution& one = idle(how, root);
   one.start(call);
   for (;;) {
     one.advance();
     if (one.done()) break;
     one.wait();
   }
-  if (one.error() == errc::success) return;
+  if (one.error() != errc::success) raise(one, what);
+}
+
+void communicator_state::raise(const execution& one, std::string_view what) {
+  if (one.error() == errc::mismatch) {
+    const execution::lengths& bytes = one.unlike();
+    // What the call was says more than what one of its messages was, where that is known.
+    const bool by_message = !differs(one.culprit(), one.call().number, one.call().likeness);
+    lost(what, errc::mismatch, one.culprit(),
+         by_message
+             ? fmt::format("its message has {} B where rank {} expects {} B", bytes.theirs, self, bytes.ours)
+             : difference(one.culprit(), one.call().number, one.call().likeness));
+  }
   const auto [why, culprit] = cause(one.error(), one.culprit());
   lost(what, why, culprit);
 }
 
-/// A message may fail only because its other end gave up after a death that we have not heard of yet, and took its
-/// buffer with it. So what is no loss by itself waits a moment for the news.
+std::string communicator_state::difference(int member, std::uint64_t number, std::uint64_t likeness) const {
+  const std::uint64_t theirs =
+      node.member(member).announced[number % announced_words].load(std::memory_order_relaxed);
+  if (kind_in(theirs) != kind_in(likeness)) return fmt::format("it called {}", name(kind_in(theirs)));
+  if (bytes_in(theirs) != bytes_in(likeness))
+    return fmt::format("it brought {} B, rank {} brought {} B", bytes_in(theirs), self, bytes_in(likeness));
+  return "its root, operator or element type is another one";
+}
+
+/// A message may fail only because its other end gave up after a death that we have not heard of yet, and
+/// took its buffer with it. So what is no loss by itself waits a moment for the news.
 std::pair<errc, int> communicator_state::cause(errc seen, int culprit) noexcept {
   if (seen == errc::peer_failed || seen == errc::peer_left || seen == errc::aborted) return {seen, culprit};
   struct moment {
@@ -109,12 +126,15 @@ std::pair<errc, int> communicator_state::loss() const noexcept {
   return {errc::aborted, -1};
 }
 
-void communicator_state::lost(std::string_view call, errc why, int culprit) {
+void communicator_state::lost(std::string_view call, errc why, int culprit, const std::string& detail) {
   const std::string what = port.name().empty() ? std::string(call) : fmt::format("{} on '{}'", call, port.name());
-  if (why == errc::peer_failed || why == errc::peer_left || why == errc::aborted) {
-    lost_ = why;
-    culprit_ = culprit;
-  }
+  note_loss(why, culprit);
+  if (why == errc::mismatch)
+    throw error(
+        why,
+        fmt::format("{}: rank {} of this communicator of {} made a call that does not fit: {}; all ranks "
+                    "must make the same collective calls, in the same order, with arguments that agree",
+                    what, culprit, size, detail.empty() ? "see what it reports" : detail));
   if (why == errc::peer_failed)
     throw error(why,
                 fmt::format("{}: rank {} of this communicator of {} is gone; rank {} gave up waiting for it",

@@ -1,16 +1,18 @@
 // What the collectives keep per communicator, made at its first collective and freed with it: the view of the
-// node block and this member's position in it, and one idle execution per method, kept for the next call.
+// node block and this member's position in it, and idle executions, kept for the next call.
 #pragma once
 
 #include "collectives/choose.hpp"
 #include "collectives/executor.hpp"
 #include "collectives/node_block.hpp"
 #include "collectives/node_wait.hpp"
+#include "collectives/started_call.hpp"
 #include "runtime/collective_port.hpp"
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,15 +32,50 @@ class communicator_state final : public runtime::extension {
   bool busy() const noexcept override;
 
   /// An execution that is not running, made if need be.
-  execution& idle(method how);
+  execution& idle(method how, int root = 0);
   /// Runs a call to its end. Throws error{peer_failed, ...} in the name of `what`.
-  void run(method how, const work& call, std::string_view what);
+  void run(method how, const work& call, std::string_view what, int root = 0);
+  /// Words how a call of `one` ended, and throws.
+  [[noreturn]] void raise(const execution& one, std::string_view what);
+
+  /// Begins a call: gives it its number, and says to the other members of the node what it is. Every
+  /// collective call does this once, in the order in which they are made.
+  std::uint64_t announce(std::uint64_t likeness) noexcept {
+    const std::uint64_t number = ++numbered;
+    // Relaxed: whoever compares either sees what this call publishes later, or waits and looks again.
+    if (node.valid())
+      node.member(self).announced[number % announced_words].store(announcement_of(number, likeness),
+                                                                  std::memory_order_relaxed);
+    return number;
+  }
+  /// True if `member` is known to have begun the call with this number otherwise.
+  bool differs(int member, std::uint64_t number, std::uint64_t likeness) const noexcept {
+    if (!node.valid() || number == 0) return false;
+    const std::uint64_t theirs =
+        node.member(member).announced[number % announced_words].load(std::memory_order_relaxed);
+    return theirs != announcement_of(number, likeness) && theirs >> 48 == (number & 0xffff) && theirs != 0;
+  }
+  /// The sentence for it.
+  std::string difference(int member, std::uint64_t number, std::uint64_t likeness) const;
+
+  /// Makes progress until ready(). False: a member is dead.
+  template <class Ready>
+  bool wait_until(Ready& ready) {
+    return port.wait_until([](void* argument) noexcept { return bool((*static_cast<Ready*>(argument))()); },
+                           &ready);
+  }
   /// Why a wait has ended for good, and whose absence it is (-1: unknown).
   std::pair<errc, int> loss() const noexcept;
   std::pair<errc, int> cause(errc seen, int culprit) noexcept;
   /// Throws what `run` throws when a member is dead; from then on the node block is out of step, and every
   /// further call fails the same way.
-  [[noreturn]] void lost(std::string_view what, errc why, int culprit);
+  [[noreturn]] void lost(std::string_view what, errc why, int culprit, const std::string& detail = {});
+  /// Further calls fail the same way, if it was not just one message.
+  void note_loss(errc why, int culprit) noexcept {
+    if (why != errc::peer_failed && why != errc::peer_left && why != errc::aborted) return;
+    lost_ = why;
+    culprit_ = culprit;
+  }
   void refuse_if_lost(std::string_view what) {
     if (lost_ != errc::success) [[unlikely]]
       lost(what, lost_, culprit_);
@@ -61,13 +98,23 @@ class communicator_state final : public runtime::extension {
   std::uint32_t calls = 0;       ///< by messages: makes the label
   std::uint64_t tickets = 0;     ///< executions on the node block take turns, in the order of their starts
   std::uint64_t serving = 0;
+  std::uint64_t numbered = 0;       ///< collective calls so far
+  int unlike = -1;                  ///< the member whose call did not fit, if an exchange in lines found one
+  errc block_lost = errc::success;  ///< the node block is out of step: why, and whose fault
+  int block_culprit = -1;
+
+  requests_pool requests;  ///< handles given out for calls under way (started_call.hpp)
 
   // The choice for calls short enough for flagged lines, made once.
   bool lines_for_allreduce = false;
   bool lines_for_barrier = false;
 
  private:
-  std::array<std::vector<std::unique_ptr<execution>>, methods> executions_;
+  struct kept {
+    int root;
+    std::unique_ptr<execution> one;
+  };
+  std::array<std::vector<kept>, methods> executions_;
   errc lost_ = errc::success;
   int culprit_ = -1;
 };

@@ -86,16 +86,20 @@ class agreement {
     state_.refuse_if_lost(call_);
     if (state_.size == 1) return;
     // The library's own exchange: no setting forces its algorithm.
-    const collectives::choice chosen = collectives::choose_allreduce(state_.here, values.size() * 8, {});
+    const std::size_t bytes = values.size() * 8;
+    const collectives::choice chosen = collectives::choose_allreduce(state_.here, bytes, {}, {});
     const collectives::kernel larger =
         collectives::find_kernel(element::u64, reduction::max, state_.instructions);
-    if (!chosen.lines)
-      return state_.run(
-          chosen.how, {values.data(), values.data(), values.size(), 8, larger, chosen.segment_bytes}, call_);
-    if (collectives::allreduce_in_lines(state_, values.data(), values.data(), values.size(), 8, larger))
-      return;
-    const auto [why, who] = state_.loss();
-    state_.lost(call_, why, who);
+    const std::uint64_t likeness = collectives::likeness_of(collectives::call_kind::communicators, bytes, 0);
+    if (chosen.lines) {
+      const collectives::lines_end end = collectives::allreduce_in_lines(state_, values.data(), values.data(),
+                                                                         values.size(), 8, larger, likeness);
+      return collectives::end_lines(state_, end, call_, likeness);
+    }
+    collectives::prepared what{.name = call_, .chosen = chosen};
+    what.call = {values.data(), values.data(), values.size(), 8, larger, chosen.segment_bytes};
+    what.call.likeness = likeness;
+    collectives::run(state_, what);
   }
 
   communicator_maker maker_;

@@ -11,10 +11,17 @@
 
 namespace verbena::collectives {
 
-/// At most largest_line_exchange bytes, at least one element. False: a member is dead.
-bool allreduce_in_lines(communicator_state& state, const void* in, void* out, std::size_t count,
-                        std::size_t element_bytes, kernel reduce) noexcept;
+/// How an exchange ended: well, or a member is dead, or `state.unlike` made another call.
+enum class lines_end : std::uint8_t { well, loss, mismatch };
 
-bool barrier_in_lines(communicator_state& state) noexcept;
+/// At least one element, as many as choose_allreduce allows. `likeness` of the call: a part of it is in each
+/// line, so calls that do not fit never take each other's lines.
+lines_end allreduce_in_lines(communicator_state& state, const void* in, void* out, std::size_t count,
+                             std::size_t element_bytes, kernel reduce, std::uint64_t likeness) noexcept;
+
+lines_end barrier_in_lines(communicator_state& state) noexcept;
+
+/// Throws in the name of `what` unless it ended well.
+void end_lines(communicator_state& state, lines_end how, std::string_view what, std::uint64_t likeness);
 
 }  // namespace verbena::collectives

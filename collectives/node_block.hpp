@@ -9,6 +9,7 @@
 // It must not know schedules, element types or the engine.
 #pragma once
 
+#include "collectives/announcement.hpp"
 #include "collectives/schedule.hpp"
 
 #include <atomic>
@@ -50,7 +51,9 @@ static_assert(offsetof(block_head, arrived) == line_bytes && offsetof(block_head
 struct member_head {
   // line 0: `publish` steps of this member so far; owner, release
   alignas(line_bytes) std::atomic<std::uint64_t> progress;
-  std::byte reserved[56];
+  std::atomic<std::uint64_t>
+      announced[announced_words];  ///< by call number; owner, relaxed, before it publishes
+  std::byte reserved[24];
   /// Short exchanges, by parity of the exchange's number. Two are enough: who writes exchange s has finished
   /// s - 1, so has seen everybody's line of s - 1, so everybody has finished s - 2, the last user of this
   /// half.

@@ -32,13 +32,15 @@ class node_wait {
     return slowly(call<std::remove_reference_t<Ready>>, &ready, false);
   }
 
-  /// Until the gathering with this number is released.
-  bool until_released(std::uint32_t number) noexcept {
+  /// Until the gathering with this number is released, or enough() says that it is no use.
+  template <class Enough>
+  bool until_released(std::uint32_t number, Enough&& enough) noexcept {
     // The last one to release cannot be behind, and nobody gathers again before we leave: equal, not at
     // least.
-    auto ready = [&word = node_.head().release, number]() noexcept {
+    auto ready = [&word = node_.head().release, number, &enough]() noexcept {
       return word.load(std::memory_order_acquire) ==
-             number;  // with what all members wrote before they arrived
+                 number ||  // with what all members wrote before they arrived
+             enough();
     };
     return ready() || slowly(call<decltype(ready)>, &ready, true);
   }

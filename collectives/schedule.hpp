@@ -17,11 +17,11 @@
 //
 // Messages between two members match in the order in which their steps stand in the lists.
 //
-// Blocks (`schedule::blocks`). Gather, scatter, allgather and alltoall move blocks of equal size, one for each
-// member. There the vector that is segmented is one block; a chunk is one block's part in the segment, so all
-// chunks are equally long; `at` says which block (input, output) or cell (scratch, node), and `first` is
-// unused. The parts of several blocks lie apart in the caller's memory (but together in scratch and node), so a
-// message of several chunks goes from and to scratch; a copy may go between any two places.
+// Blocks (`schedule::blocks`). Gather, scatter, allgather and alltoall move blocks of equal size, one for
+// each member. There the vector that is segmented is one block; a chunk is one block's part in the segment,
+// so all chunks are equally long; `at` says which block (input, output) or cell (scratch, node), and `first`
+// is unused. The parts of several blocks lie apart in the caller's memory (but together in scratch and node),
+// so a message of several chunks goes from and to scratch; a copy may go between any two places.
 #pragma once
 
 #include <array>
@@ -60,9 +60,9 @@ enum class action : std::uint8_t {
   reduce,         ///< left (op) right -> to; `to` may be exactly left or right
   publish,  ///< this member's progress on the node grows by one; what stood before is visible to those who
             ///< see it
-  await,    ///< until the progress of `peer` in this repetition is at least `count`; 0: until it has published all
-            ///< of the repetitions before
-  arrive,   ///< this member has come to the node's gathering; the last one to come releases all
+  await,  ///< until the progress of `peer` in this repetition is at least `count`; 0: until it has published
+          ///< all of the repetitions before
+  arrive,          ///< this member has come to the node's gathering; the last one to come releases all
   arrive_combine,  ///< like arrive, but the last one first reduces node scratch of all members, in rank
                    ///< order, into member 0's
   wait_release,    ///< until the gathering this member arrived at last is released
@@ -85,8 +85,8 @@ struct step {
 
 /// Node scratch rotates: repetition t (counted over the life of the communicator's node block, all schedules
 /// alike) uses slot t % node_slots. A repetition on the node must make each member learn that every other one
-/// has begun the one before it (most learn that it has begun this one); then five slots are enough for starting
-/// one repetition ahead (the checker proves it).
+/// has begun the one before it (most learn that it has begun this one); then five slots are enough for
+/// starting one repetition ahead (the checker proves it).
 inline constexpr std::uint32_t node_slots = 5;
 
 struct schedule {

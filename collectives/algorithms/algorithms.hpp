@@ -41,10 +41,11 @@ schedule broadcast_node_gathering(int self, int size, const shape&);
 
 schedule reduce_binomial(int self, int size, const shape&);
 schedule reduce_scatter_gather(int self, int size, const shape&);
-schedule reduce_node(int self, int size, const shape&);                  ///< the root reduces everything
-schedule reduce_node_slices(int self, int size, const shape&);           ///< everybody reduces one slice
-schedule reduce_node_gathered_slices(int self, int size, const shape&);  ///< the same, synchronised by gathering
-schedule reduce_node_gathering(int self, int size, const shape&);        ///< the last to come reduces everything
+schedule reduce_node(int self, int size, const shape&);         ///< the root reduces everything
+schedule reduce_node_slices(int self, int size, const shape&);  ///< everybody reduces one slice
+schedule reduce_node_gathered_slices(int self, int size,
+                                     const shape&);                ///< the same, synchronised by gathering
+schedule reduce_node_gathering(int self, int size, const shape&);  ///< the last to come reduces everything
 
 schedule gather_binomial(int self, int size, const shape&);
 schedule gather_linear(int self, int size, const shape&);

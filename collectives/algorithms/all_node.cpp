@@ -1,6 +1,6 @@
-// Allgather and all-to-all through the shared scratch of a node: each publishes its block, or its block for each, and
-// copies what it needs from all others. No messages. In two forms: each looks at each other one, or (more members than
-// cores) all gather.
+// Allgather and all-to-all through the shared scratch of a node: each publishes its block, or its block for
+// each, and copies what it needs from all others. No messages. In two forms: each looks at each other one, or
+// (more members than cores) all gather.
 #include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/block_schedule.hpp"
 #include "collectives/algorithms/node_steps.hpp"

@@ -1,6 +1,7 @@
 // Allgather by messages. Input: a member's block. Output: all blocks, everywhere.
 //
-// bruck  In round k each rank hands the 2^k blocks it has, from its own on, to rank - 2^k (Bruck et al. 1997), all in
+// bruck  In round k each rank hands the 2^k blocks it has, from its own on, to rank - 2^k (Bruck et al.
+// 1997), all in
 //        scratch, where they lie together: ceil(log2 n) messages per rank for any n; for short blocks.
 // ring   Each block goes round, from output to output: n-1 messages per rank, no scratch, for long blocks.
 #include "collectives/algorithms/algorithms.hpp"

@@ -1,11 +1,14 @@
 // All-to-all by messages. Input: a block for each member. Output: a block from each member.
 //
-// bruck     Blocks travel in ceil(log2 n) hops (Bruck et al. 1997): in round k all blocks whose way, (to - from) mod n,
-//           has bit k go 2^k ranks on, as one message. ceil(log2 n) messages of about n/2 blocks per rank, for
-//           short blocks. Input and output may be the same.
-// pairwise  In round k each rank sends to self + k and receives from self - k, from input to output: n-1 messages
+// bruck     Blocks travel in ceil(log2 n) hops (Bruck et al. 1997): in round k all blocks whose way, (to -
+// from) mod n,
+//           has bit k go 2^k ranks on, as one message. ceil(log2 n) messages of about n/2 blocks per rank,
+//           for short blocks. Input and output may be the same.
+// pairwise  In round k each rank sends to self + k and receives from self - k, from input to output: n-1
+// messages
 //           per rank, no copy, for long blocks. Input and output must not be the same.
-// exchange  In round k the ranks i and j with i + j = k (mod n) swap their blocks, through a cell of scratch: for long
+// exchange  In round k the ranks i and j with i + j = k (mod n) swap their blocks, through a cell of scratch:
+// for long
 //           blocks in place. Nobody has a partner twice; whoever is his own copies.
 #include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/block_schedule.hpp"

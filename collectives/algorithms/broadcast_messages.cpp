@@ -1,9 +1,10 @@
 // Broadcast by messages. The root's vector is its input, everybody else's is the output.
 //
 // binomial      Down the tree of ranges, the whole vector each time: few rounds, for short vectors.
-// scatter_ring  The root scatters n chunks down the tree, then they go round a ring (van de Geijn; Barnett et al.
-//               1994): each rank receives little more than the vector once, however many there are. A chunk is not
-//               sent to a rank that has it from the scattering.
+// scatter_ring  The root scatters n chunks down the tree, then they go round a ring (van de Geijn; Barnett et
+// al.
+//               1994): each rank receives little more than the vector once, however many there are. A chunk
+//               is not sent to a rank that has it from the scattering.
 //
 // Messages in total: n-1; and n-1 for scattering plus, for each rank, the chunks that it did not get by that.
 #include "collectives/algorithms/algorithms.hpp"

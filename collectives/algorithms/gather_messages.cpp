@@ -1,8 +1,10 @@
 // Gather by messages. Input: a member's block. Output: all blocks, at the root only.
 //
-// binomial  Up the tree of ranges: each leader collects the blocks of its range in scratch, where they lie together,
+// binomial  Up the tree of ranges: each leader collects the blocks of its range in scratch, where they lie
+// together,
 //           and sends them as one message. ceil(log2 n) messages at the root, for short blocks.
-// linear    Everybody sends its block to the root, which receives it where it belongs: n-1 messages at the root, no
+// linear    Everybody sends its block to the root, which receives it where it belongs: n-1 messages at the
+// root, no
 //           copy, for long blocks.
 //
 // Messages in total: n-1.
@@ -28,11 +30,13 @@ schedule gather_binomial(int self, int size, const shape& wanted) {
   }
   std::vector<builder::index> got;
   for (const subtree& child : me.children)
-    got.push_back(add.receive(child.leader, blocks(child.last - child.first), scratch_block(child.first - me.own.first)));
+    got.push_back(add.receive(child.leader, blocks(child.last - child.first),
+                              scratch_block(child.first - me.own.first)));
   for (std::size_t i = me.children.size(); i-- > 0;) {  // the smallest range is ready first
     const subtree& child = me.children[i];
     if (root)
-      add.copy(blocks(child.last - child.first), scratch_block(child.first), output_block(child.first), {got[i]});
+      add.copy(blocks(child.last - child.first), scratch_block(child.first), output_block(child.first),
+               {got[i]});
     else
       add.wait({got[i]});
   }

@@ -5,8 +5,8 @@
 
 namespace verbena::collectives {
 
-/// Each looks at each other member's progress word (flags), or all gather at one counter and one release word: with
-/// more members than cores that costs much less.
+/// Each looks at each other member's progress word (flags), or all gather at one counter and one release
+/// word: with more members than cores that costs much less.
 enum class telling { by_flags, by_gathering };
 
 inline void await_others(builder& add, int self, int size, std::uint16_t count) {
@@ -24,8 +24,9 @@ inline void tell_all(builder& add, int self, int size, telling how) {
   }
 }
 
-/// For repetitions in which a member does not need to hear of everybody: it learns that all have begun the one before
-/// (schedule.hpp, node_slots), which costs a look at each, and hardly ever a wait. Last in the list.
+/// For repetitions in which a member does not need to hear of everybody: it learns that all have begun the
+/// one before (schedule.hpp, node_slots), which costs a look at each, and hardly ever a wait. Last in the
+/// list.
 inline void learn_of_others(builder& add, int self, int size) {
   await_others(add, self, size, 0);
 }

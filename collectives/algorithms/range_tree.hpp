@@ -1,7 +1,7 @@
-// The tree of the rooted algorithms: the ranks 0 .. n-1 are halved again and again; each range has a leader, which
-// is the root if it is in the range, else the lowest. So every subtree is a range of neighbours, whatever the root:
-// blocks of a subtree lie together, and operands combined along the tree keep their rank order. ceil(log2 n) levels,
-// as a binomial tree has.
+// The tree of the rooted algorithms: the ranks 0 .. n-1 are halved again and again; each range has a leader,
+// which is the root if it is in the range, else the lowest. So every subtree is a range of neighbours,
+// whatever the root: blocks of a subtree lie together, and operands combined along the tree keep their rank
+// order. ceil(log2 n) levels, as a binomial tree has.
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ struct subtree {
   int first = 0, last = 0;  ///< its ranks: [first, last)
 };
 
-/// A rank's place: the range it leads, above it its parent (-1: the root has none), below it the leaders of the
-/// ranges that were split off, the largest first.
+/// A rank's place: the range it leads, above it its parent (-1: the root has none), below it the leaders of
+/// the ranges that were split off, the largest first.
 struct tree_place {
   int parent = -1;
   subtree own;

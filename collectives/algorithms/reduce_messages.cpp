@@ -1,14 +1,16 @@
 // Reduction to one rank by messages. Only the root has an output.
 //
-// binomial        Up the tree of ranges: each leader combines the partial results of neighbouring ranges, in rank
-//                 order. ceil(log2 n) levels with the whole vector each, for short vectors, and for operators that
-//                 do not commute. A partial result is kept in cell 0 (at the root: in the output), the next one
-//                 arrives in cell 1.
-// scatter_gather  Reduce-scatter around a ring in n chunks (algorithms/allreduce_ring.cpp), then each rank sends the
-//                 chunk it has finished to the root: everybody sends the vector once in total, for long vectors.
-//                 Chunk c is combined in the order c, c+1, ... c-1: operators must commute. A partial result stays
-//                 in the cell where it arrived; three cells, so that one may still leave while the next two rounds
-//                 go on.
+// binomial        Up the tree of ranges: each leader combines the partial results of neighbouring ranges, in
+// rank
+//                 order. ceil(log2 n) levels with the whole vector each, for short vectors, and for operators
+//                 that do not commute. A partial result is kept in cell 0 (at the root: in the output), the
+//                 next one arrives in cell 1.
+// scatter_gather  Reduce-scatter around a ring in n chunks (algorithms/allreduce_ring.cpp), then each rank
+// sends the
+//                 chunk it has finished to the root: everybody sends the vector once in total, for long
+//                 vectors. Chunk c is combined in the order c, c+1, ... c-1: operators must commute. A
+//                 partial result stays in the cell where it arrived; three cells, so that one may still leave
+//                 while the next two rounds go on.
 //
 // Messages in total: n-1; and n (n-1) + (n-1).
 #include "collectives/algorithms/algorithms.hpp"
@@ -63,10 +65,12 @@ schedule reduce_scatter_gather(int self, int size, const shape& wanted) {
   // Of the sends out of the three cells: a cell receives again when its send is over.
   builder::index left[3] = {no_step, no_step, no_step};
   const auto post = [&](int round) {
-    return add.receive(previous, {chunk(round + 1), 1}, cell(round), {std::exchange(left[round % 3], no_step)});
+    return add.receive(previous, {chunk(round + 1), 1}, cell(round),
+                       {std::exchange(left[round % 3], no_step)});
   };
   builder::index got = post(0);
-  builder::index own_left = no_step;  // our operand of chunk `self`, which in place lies where the result comes
+  builder::index own_left =
+      no_step;  // our operand of chunk `self`, which in place lies where the result comes
   for (int round = 0; round < size - 1; ++round) {
     const std::uint32_t out = chunk(round);
     const auto sent = add.send(next, {out, 1}, round == 0 ? input_at(out) : cell(round - 1));

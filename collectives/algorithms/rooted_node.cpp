@@ -1,11 +1,11 @@
 // Broadcast, scatter, reduce and gather through the shared scratch of a node. No messages.
 //
-// With flags the root of a broadcast or scatter publishes what it has and goes on, and so does everybody but the root of
-// a reduction or gather: nobody waits for whom it does not need, as long as all are less than two repetitions apart.
-// By gathering (more members than cores) all meet.
+// With flags the root of a broadcast or scatter publishes what it has and goes on, and so does everybody but
+// the root of a reduction or gather: nobody waits for whom it does not need, as long as all are less than two
+// repetitions apart. By gathering (more members than cores) all meet.
 //
-// A long reduction is cut into slices: each member reduces one slice of all operands, the root collects. Operands are
-// combined from rank 0 upwards.
+// A long reduction is cut into slices: each member reduces one slice of all operands, the root collects.
+// Operands are combined from rank 0 upwards.
 #include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/block_schedule.hpp"
 #include "collectives/algorithms/node_steps.hpp"
@@ -32,8 +32,8 @@ schedule alone() {
   return result;
 }
 
-/// Reduces `data` of all members in rank order to where it belongs. Our own operand is read from the input where the
-/// result may lie over it in scratch.
+/// Reduces `data` of all members in rank order to where it belongs. Our own operand is read from the input
+/// where the result may lie over it in scratch.
 void reduce_operands(builder& add, int self, int size, range data, piece to) {
   const auto at = data.first;
   const bool over_own = to.where == place::node;

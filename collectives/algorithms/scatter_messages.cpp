@@ -1,5 +1,5 @@
-// Scatter by messages. Input: all blocks, at the root only. Output: a member's block. The mirror images of gather
-// (gather_messages.cpp).
+// Scatter by messages. Input: all blocks, at the root only. Output: a member's block. The mirror images of
+// gather (gather_messages.cpp).
 //
 // binomial  Down the tree of ranges, the blocks of a range as one message out of scratch; for short blocks.
 // linear    The root sends each block to whom it belongs; for long blocks.

@@ -223,3 +223,24 @@ TEST_CASE("a member that waits sleeps, and wakes when the others come", "[collec
     CHECK(through.load() == size);
   }
 }
+
+TEST_CASE("a message of another length than expected is an error that names both",
+          "[collectives][mismatch]") {
+  for (const std::size_t theirs : {80U, 1200U}) {
+    fake_world world(2, {false, false});
+    std::vector<double> in(2000), out(2000);
+    std::string heard;
+    world.run([&](fake_port& port) {
+      std::vector<double> mine(2000), result(2000);
+      const bool first = port.self().value == 0;
+      const std::string text = failure_of([&] {
+        allreduce(port, mine.data(), result.data(), first ? 1000 : theirs, element::f64, reduction::sum);
+      });
+      if (first) heard = text;
+    });
+    CHECK_THAT(
+        heard,
+        Catch::StartsWith("allreduce: rank 1 of this communicator of 2 made a call that does not fit: ") &&
+            Catch::Contains(theirs == 80 ? "640 B where rank 0 expects" : "where rank 0 expects"));
+  }
+}

@@ -92,18 +92,23 @@ std::vector<int> roots_of(const known& k, int size) {
 }
 
 /// A root that is not the first rank, where there is one.
-int some_root(const known& k, int size) { return k.rooted ? size / 2 : 0; }
+int some_root(const known& k, int size) {
+  return k.rooted ? size / 2 : 0;
+}
 
 /// A mutation must be noticed in place or not: some predecessors matter only in place.
 bool noticed(const checked_call& call, bool never_in_place = false) {
-  return !check_schedules({call}, false).empty() || (!never_in_place && !check_schedules({call}, true).empty());
+  return !check_schedules({call}, false).empty() ||
+         (!never_in_place && !check_schedules({call}, true).empty());
 }
 
 /// Repetitions until a slot of the node's scratch is used again, and then some.
 constexpr int round_the_slots = static_cast<int>(node_slots) + 2;
 
 /// A look that only bounds how far members are apart: what it tells may come another way too.
-bool learns_only(const step& one) { return one.what == action::await && one.count == 0; }
+bool learns_only(const step& one) {
+  return one.what == action::await && one.count == 0;
+}
 
 void drop_step(schedule& s, std::size_t victim) {
   if (s.steps[victim].what == action::publish) --s.publishes;
@@ -149,8 +154,8 @@ TEST_CASE("schedules that share the node's slots may follow each other in any or
       for (const known& b : on_node)
         for (const known& c : on_node) {
           INFO(size << ": " << a.name << ", " << b.name << ", " << c.name);
-          CHECK(check_schedules({call_of(a, size, 3, some_root(a, size)), call_of(b, size, 1), call_of(c, size, 6),
-                                 call_of(a, size, 2, a.rooted ? size - 1 : 0)},
+          CHECK(check_schedules({call_of(a, size, 3, some_root(a, size)), call_of(b, size, 1),
+                                 call_of(c, size, 6), call_of(a, size, 2, a.rooted ? size - 1 : 0)},
                                 true) == "");
         }
 }

@@ -194,8 +194,9 @@ inline bool fake_port::progress() noexcept {
     one.taken->store(true);
     if (!one.data.empty()) std::memcpy(at->data, one.data.data(), std::min(one.data.size(), at->bytes));
     runtime::operation& op = *at->op;
-    op.result.bytes = one.data.size();
-    const bool fits = one.data.size() == at->bytes;  // a collective's messages fit exactly
+    op.result.bytes = std::min(one.data.size(), at->bytes);
+    op.result.sent_bytes = one.data.size();
+    const bool fits = one.data.size() <= at->bytes;
     at = receives_.erase(at);
     op.complete(fits ? errc::success : errc::truncated);
     moved = true;

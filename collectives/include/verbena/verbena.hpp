@@ -1,4 +1,5 @@
-// All of Verbena. `#include <verbena/verbena.hpp>`, link with `pkg-config --libs verbena` or CMake's verbena::verbena.
+// All of Verbena. `#include <verbena/verbena.hpp>`, link with `pkg-config --libs verbena` or CMake's
+// verbena::verbena.
 #pragma once
 
 #include <verbena/collectives.hpp>
