@@ -83,8 +83,9 @@ checked_call call_of(const known& k, int size, int repetitions, int root = 0) {
   return call;
 }
 
-/// Roots worth a look: both ends, the middle and next to it.
+/// Roots worth a look: both ends, the middle and next to it; of large sizes one, another one each time.
 std::vector<int> roots_of(const known& k, int size) {
+  if (k.rooted && size > 17) return {size * 7 % 19 * size / 19};
   std::vector<int> result{0};
   for (int root : {1, size / 2, size - 1})
     if (k.rooted && root > result.back() && root < size) result.push_back(root);
