@@ -39,6 +39,7 @@ class Row:
     scale: float = 1
     gate: bool = False
     more_is_better: bool = False
+    collective: bool = False  # measured only with --collectives
 
 
 ROWS = [
@@ -52,7 +53,12 @@ ROWS = [
     Row("allreduce 8 B", "us", "allreduce", "-m 8:8 -i 50000 -x 5000", "avg_us", gate=True),
     Row("allreduce 16 KiB", "us", "allreduce", "-m 16k:16k -i 10000 -x 1000", "avg_us"),
     Row("allreduce 1 MiB", "us", "allreduce", "-m 1m:1m -i 300 -x 50", "avg_us"),
+    Row("barrier", "us", "barrier", "-i 50000 -x 5000", "avg_us", collective=True),
+    *(Row(f"{name} {size}", "us", name, f"-m {short}:{short} -i {times} -x {times // 10}", "avg_us", collective=True)
+      for name in ("bcast", "reduce", "gather", "scatter", "allgather", "alltoall")
+      for size, short, times in (("8 B", "8", 50000), ("16 KiB", "16k", 10000), ("1 MiB", "1m", 300))),
 ]
+BENCHMARKS = sorted({row.benchmark for row in ROWS})
 
 
 @dataclass
@@ -90,10 +96,10 @@ def contenders(build):
     at = Path(build, "benchmarks")
 
     def peer(name, launch, program):
-        return Contender(name, launch, {what: [str(at / program), what] for what in ("latency", "bw", "allreduce")})
+        return Contender(name, launch, {what: [str(at / program), what] for what in BENCHMARKS})
 
     ours = Contender("Verbena", [str(Path(build, "launcher", "rdmarun")), "-n", "2"],
-                     {what: [str(at / f"vb_{what}"), "--pin"] for what in ("latency", "bw", "allreduce")})
+                     {what: [str(at / f"vb_{what}"), "--pin"] for what in BENCHMARKS})
     return ours, [peer("Open MPI", OPENMPI, "bench_openmpi"),
                   peer("Open MPI+UCX", OPENMPI + UCX, "bench_openmpi"),
                   peer("MPICH", MPICH, "bench_mpich")]
@@ -157,6 +163,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=7, help="pairs that must agree, for each row and peer")
     parser.add_argument("--quick", action="store_true", help="two pairs and a fifth of the repetitions")
     parser.add_argument("--gates", action="store_true", help="only the rows with a gate")
+    parser.add_argument("--collectives", action="store_true", help="the other collectives, and nothing else")
     options = parser.parse_args()
     options.iterations_by = 5 if options.quick else 1
     options.probe_ms = 40 if options.quick else 100
@@ -171,7 +178,7 @@ def main():
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
     missed = 0
     for row in ROWS:
-        if options.gates and not row.gate:
+        if (options.gates and not row.gate) or options.collectives != row.collective:
             continue
         line, met = table_line(row, peers, [compare(row, ours, peer, options) for peer in peers])
         missed += not met

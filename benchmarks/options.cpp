@@ -31,7 +31,48 @@ const defaults& defaults_of(kind what) {
       "Bandwidth from rank 0 to rank 1: windows of messages in flight.", 1, 4u << 20, {10, 100}, {2, 20}};
   static const defaults allreduce{
       "Latency of an all-reduce (sum of floats) over all ranks.", 4, 1u << 20, {200, 1000}, {10, 100}};
-  return what == kind::latency ? latency : what == kind::bandwidth ? bandwidth : allreduce;
+  static const defaults barrier{"Latency of a barrier over all ranks.", 0, 0, {200, 10000}, {200, 10000}};
+  static const defaults reduce{
+      "Latency of a reduction (sum of floats) to rank 0.", 4, 1u << 20, {200, 1000}, {10, 100}};
+  static const defaults broadcast{"Latency of a broadcast from rank 0.", 1, 1u << 20, {200, 1000}, {10, 100}};
+  static const defaults gather{
+      "Latency of a gather at rank 0; sizes are of one rank's block.", 1, 1u << 20, {200, 1000}, {10, 100}};
+  static const defaults scatter{"Latency of a scatter from rank 0; sizes are of one rank's block.",
+                                1,
+                                1u << 20,
+                                {200, 1000},
+                                {10, 100}};
+  static const defaults allgather{
+      "Latency of an allgather; sizes are of one rank's block.", 1, 1u << 20, {200, 1000}, {10, 100}};
+  static const defaults alltoall{
+      "Latency of an all-to-all exchange; sizes are of one rank's block for another.",
+      1,
+      1u << 20,
+      {200, 1000},
+      {10, 100}};
+  switch (what) {
+    case kind::latency:
+      return latency;
+    case kind::bandwidth:
+      return bandwidth;
+    case kind::allreduce:
+      return allreduce;
+    case kind::barrier:
+      return barrier;
+    case kind::broadcast:
+      return broadcast;
+    case kind::reduce:
+      return reduce;
+    case kind::gather:
+      return gather;
+    case kind::scatter:
+      return scatter;
+    case kind::allgather:
+      return allgather;
+    case kind::alltoall:
+      break;
+  }
+  return alltoall;
 }
 
 std::uint64_t parse_size(std::string_view text) {
@@ -53,6 +94,10 @@ void parse_range(std::string_view text, options& into) {
     throw CLI::ValidationError("-m", fmt::format("'{}': the smallest size is above the largest", text));
 }
 
+bool of_floats(kind what) {
+  return what == kind::allreduce || what == kind::reduce;
+}
+
 bool first_rank() {
   for (const char* name : {"VERBENA_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
     if (const char* value = std::getenv(name)) return std::strcmp(value, "0") == 0;
@@ -67,8 +112,9 @@ std::optional<int> parse(int argc, char** argv, options& into) {
   into.max_size = by_kind.max_size;
   std::string range;
   CLI::App app{by_kind.text, into.program};
-  app.add_option("-m", range, "smallest and largest message in bytes: MIN:MAX or MAX; k, m, g as suffix")
-      ->type_name("MIN:MAX");
+  if (into.what != kind::barrier)
+    app.add_option("-m", range, "smallest and largest message in bytes: MIN:MAX or MAX; k, m, g as suffix")
+        ->type_name("MIN:MAX");
   app.add_option("-i", into.iterations, "timed repetitions of each size")->check(CLI::Range(1, 1 << 30));
   app.add_option("-x", into.warmup, "untimed repetitions before them")->check(CLI::Range(0, 1 << 30));
   if (into.what == kind::bandwidth)
@@ -87,8 +133,8 @@ std::optional<int> parse(int argc, char** argv, options& into) {
   try {
     app.parse(argc, argv);
     if (!range.empty()) parse_range(range, into);
-    if (into.what == kind::allreduce && into.max_size < sizeof(float))
-      throw CLI::ValidationError("-m", "an all-reduce of floats needs at least 4 bytes");
+    if (of_floats(into.what) && into.max_size < sizeof(float))
+      throw CLI::ValidationError("-m", "a reduction of floats needs at least 4 bytes");
   } catch (const CLI::Success& wanted_help) {
     return first_rank() ? app.exit(wanted_help) : 0;
   } catch (const CLI::ParseError& wrong) {
@@ -102,8 +148,7 @@ std::optional<int> parse(int argc, char** argv, options& into) {
 
 std::vector<std::uint64_t> sizes(const options& of) {
   std::uint64_t smallest = of.min_size;
-  if (of.what == kind::allreduce)
-    smallest = std::max<std::uint64_t>(smallest & ~std::uint64_t{3}, sizeof(float));
+  if (of_floats(of.what)) smallest = std::max<std::uint64_t>(smallest & ~std::uint64_t{3}, sizeof(float));
   std::vector<std::uint64_t> list;
   for (std::uint64_t size = smallest; size <= of.max_size; size = size == 0 ? 1 : size * 2)
     list.push_back(size);

@@ -9,7 +9,18 @@
 
 namespace bench {
 
-enum class kind { latency, bandwidth, allreduce };
+enum class kind {
+  latency,
+  bandwidth,
+  allreduce,
+  barrier,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  allgather,
+  alltoall
+};
 
 struct options {
   kind what{};

@@ -54,10 +54,10 @@ payload::payload(std::uint64_t capacity) {
   std::memset(bytes_.get(), guard_byte, room);
 }
 
-void payload::fill(const message& with) {
+void payload::fill_at(std::uint64_t offset, const message& with) {
   const std::uint64_t seed = seed_of(with);
   const std::uint64_t words = with.size / 8;
-  std::byte* at = bytes_.get();
+  std::byte* at = bytes_.get() + offset;
   for (std::uint64_t i = 0; i < words; ++i) {
     const std::uint64_t word = word_at(seed, i);
     std::memcpy(at + i * 8, &word, 8);
@@ -68,8 +68,14 @@ void payload::fill(const message& with) {
 }
 
 std::optional<std::string> payload::wrong(const message& expected, int receiver) const {
+  if (auto why = wrong_at(0, expected, receiver)) return why;
+  return wrong_guard(expected.size, receiver);
+}
+
+std::optional<std::string> payload::wrong_at(std::uint64_t offset, const message& expected,
+                                             int receiver) const {
   const std::uint64_t seed = seed_of(expected);
-  const std::byte* at = bytes_.get();
+  const std::byte* at = bytes_.get() + offset;
   for (std::uint64_t start = 0; start < expected.size; start += 8) {
     const std::uint64_t right = word_at(seed, start / 8);
     const std::uint64_t length = std::min<std::uint64_t>(8, expected.size - start);
@@ -82,7 +88,7 @@ std::optional<std::string> payload::wrong(const message& expected, int receiver)
                     fmt::format("repetition {}, message {} from rank {}", expected.iteration, expected.slot,
                                 expected.sender));
   }
-  return wrong_guard(expected.size, receiver);
+  return std::nullopt;
 }
 
 void payload::fill_summands(std::uint64_t bytes, int iteration, int rank) {

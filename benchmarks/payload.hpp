@@ -30,9 +30,14 @@ class payload {
     return {reinterpret_cast<float*>(bytes_.get()), static_cast<std::size_t>(bytes / sizeof(float))};
   }
 
-  void fill(const message& with);
+  void fill(const message& with) { fill_at(0, with); }
+  /// Of a buffer of several messages, at a byte offset. The guard follows it, until the next one is filled.
+  void fill_at(std::uint64_t offset, const message& with);
   /// Nothing, or the sentence that names size, rank, offset and both bytes. `receiver` is this rank.
   std::optional<std::string> wrong(const message& expected, int receiver) const;
+  /// The same for one of several; `wrong_guard` says whether what follows the last is intact.
+  std::optional<std::string> wrong_at(std::uint64_t offset, const message& expected, int receiver) const;
+  std::optional<std::string> wrong_guard(std::uint64_t size, int receiver) const;
 
   /// The summands of rank `rank` of `size` in repetition `iteration`: small whole numbers, whose sum a float
   /// holds exactly whatever the order.
@@ -43,7 +48,6 @@ class payload {
   struct free_deleter {
     void operator()(std::byte* p) const noexcept;
   };
-  std::optional<std::string> wrong_guard(std::uint64_t size, int receiver) const;
 
   std::unique_ptr<std::byte, free_deleter> bytes_;
 };

@@ -23,7 +23,13 @@ concept message_ranks = requires(Ranks ranks, const void* out, void* in, std::si
   ranks.wait_all(all);
   ranks.barrier();
   ranks.allreduce(summands, sums, bytes);  // `bytes` floats are summed
-  ranks.fail(text);                        // prints, ends the whole job with status 1, does not return
+  ranks.broadcast(in, bytes);              // these from or to rank 0, `bytes` of each rank
+  ranks.reduce(summands, sums, bytes);     // `bytes` floats
+  ranks.gather(out, in, bytes);
+  ranks.scatter(out, in, bytes);
+  ranks.allgather(out, in, bytes);
+  ranks.alltoall(out, in, bytes);
+  ranks.fail(text);  // prints, ends the whole job with status 1, does not return
   { Ranks::library() } -> std::same_as<std::string>;
 };
 

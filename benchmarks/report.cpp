@@ -26,6 +26,20 @@ std::string report::title() const {
       return fmt::format("bandwidth, window {}", with_.window);
     case kind::allreduce:
       return "all-reduce, sum of floats";
+    case kind::barrier:
+      return "barrier";
+    case kind::broadcast:
+      return "broadcast from rank 0";
+    case kind::reduce:
+      return "reduction to rank 0, sum of floats";
+    case kind::gather:
+      return "gather at rank 0, bytes of each rank";
+    case kind::scatter:
+      return "scatter from rank 0, bytes for each rank";
+    case kind::allgather:
+      return "allgather, bytes of each rank";
+    case kind::alltoall:
+      return "all-to-all, bytes of each rank for each";
   }
   return {};
 }

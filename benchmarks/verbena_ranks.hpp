@@ -32,10 +32,24 @@ class verbena_ranks {
   void allreduce(const float* in, float* out, std::size_t count) {
     verbena::allreduce(world_, in, out, count, verbena::element::f32, verbena::reduction::sum);
   }
+  void broadcast(void* data, std::size_t bytes) { verbena::broadcast(world_, data, bytes, first); }
+  void reduce(const float* in, float* out, std::size_t count) {
+    verbena::reduce(world_, in, out, count, verbena::element::f32, verbena::reduction::sum, first);
+  }
+  void gather(const void* in, void* out, std::size_t bytes) {
+    verbena::gather(world_, in, out, bytes, first);
+  }
+  void scatter(const void* in, void* out, std::size_t bytes) {
+    verbena::scatter(world_, in, out, bytes, first);
+  }
+  void allgather(const void* in, void* out, std::size_t bytes) { verbena::allgather(world_, in, out, bytes); }
+  void alltoall(const void* in, void* out, std::size_t bytes) { verbena::alltoall(world_, in, out, bytes); }
   [[noreturn]] void fail(const std::string& why) { context_.abort(1, why); }
   static std::string library() { return "verbena " + std::string(verbena::version()); }
 
  private:
+  static constexpr verbena::rank first{0};
+
   verbena::context context_;
   verbena::communicator world_ = context_.world();
 };

@@ -48,6 +48,28 @@ class mpi_ranks {
   void allreduce(const float* in, float* out, std::size_t count) {
     MPI_Allreduce(in, out, static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   }
+  void broadcast(void* data, std::size_t bytes) {
+    MPI_Bcast(data, static_cast<int>(bytes), MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
+  void reduce(const float* in, float* out, std::size_t count) {
+    MPI_Reduce(in, out, static_cast<int>(count), MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
+  }
+  void gather(const void* in, void* out, std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    MPI_Gather(in, n, MPI_BYTE, out, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
+  void scatter(const void* in, void* out, std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    MPI_Scatter(in, n, MPI_BYTE, out, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
+  void allgather(const void* in, void* out, std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD);
+  }
+  void alltoall(const void* in, void* out, std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD);
+  }
   [[noreturn]] void fail(const std::string& why) {
     std::fprintf(stderr, "%s\n", why.c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);

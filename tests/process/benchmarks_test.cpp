@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include <string>
+#include <vector>
+
 using namespace verbena::tests;
 using Catch::Matchers::Contains;
 
@@ -53,6 +56,28 @@ TEST_CASE("vb_allreduce validates with each algorithm forced and 1, 2, 3 and 7 r
       fmt::format("VERBENA_ALLREDUCE={} launcher/rdmarun -n {} benchmarks/vb_allreduce -m 4:{} -i 2 -x 1 -c", algorithm,
                   ranks, largest_allreduce),
       largest_allreduce);
+}
+
+TEST_CASE("the other collectives validate with each algorithm forced", "[benchmarks]") {
+  struct row {
+    std::string benchmark, variable;
+    std::vector<std::string> algorithms;
+    std::string least;
+  };
+  const row rows[] = {{"bcast", "BROADCAST", {"auto", "binomial", "scatter_ring", "node"}, "0"},
+                      {"reduce", "REDUCE", {"auto", "binomial", "scatter_gather", "node"}, "4"},
+                      {"gather", "GATHER", {"auto", "binomial", "linear", "node"}, "0"},
+                      {"scatter", "SCATTER", {"auto", "binomial", "linear", "node"}, "0"},
+                      {"allgather", "ALLGATHER", {"auto", "bruck", "ring", "node"}, "0"},
+                      {"alltoall", "ALLTOALL", {"auto", "bruck", "pairwise", "node"}, "0"}};
+  for (const row& one : rows)
+    for (const std::string& algorithm : one.algorithms)
+      for (const int ranks : {1, 2, 5})
+        must_validate(fmt::format("VERBENA_{}={} launcher/rdmarun -n {} benchmarks/vb_{} -m {}:262144 -i 2 -x 1 -c",
+                                  one.variable, algorithm, ranks, one.benchmark, one.least),
+                      "262144");
+  for (const int ranks : {1, 2, 5})
+    must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_barrier -i 20 -c", ranks), "0");
 }
 
 TEST_CASE("a benchmark of a pair started alone says what it needs", "[benchmarks]") {

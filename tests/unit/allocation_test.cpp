@@ -113,9 +113,21 @@ TEST_CASE("after warm-up the collectives allocate nothing", "[allocation][collec
     const auto said = tests::run_ranks(3, forced, [longest](context& self) -> std::string {
       const communicator world = self.world();
       std::vector<double> in(longest, 1), out(longest);
+      std::vector<std::uint8_t> mine(64, 1), blocks(3 * 64), back(3 * 64);
+      std::vector<double> second(200, 1);
+      persistent_request kept = allreduce_init(world, second, second, reduction::max);
       const auto once = [&] {
         for (const std::size_t count : {std::size_t{1}, std::size_t{100}, in.size()})
           allreduce(world, in.data(), out.data(), count, element::f64, reduction::sum);
+        for (int root = 0; root < 3; ++root) broadcast(world, mine, rank{root});
+        request first = kept.start();
+        request gathering = iallgather(world, mine, blocks);
+        request exchange = ialltoall(world, back.data(), back.data(), 64);
+        exchange.wait();
+        gathering.wait();
+        first.wait();
+        gather(world, mine, blocks, rank{1});
+        scatter(world, blocks, mine, rank{1});
         barrier(world);
       };
       for (int i = 0; i < 3; ++i) crowd(self, {0, 8, 200, 400, 800, 1600, 3200});

@@ -21,6 +21,11 @@ std::vector<instruction_set> available() {
   return all;
 }
 
+constexpr reduction all_operators[] = {reduction::sum,         reduction::product,     reduction::min,
+                                       reduction::max,         reduction::logical_and, reduction::logical_or,
+                                       reduction::logical_xor, reduction::bit_and,     reduction::bit_or,
+                                       reduction::bit_xor};
+
 /// One element the slow way, modulo 2^64, or by the definition for floating point.
 template <class Type>
 Type model(Type a, Type b, reduction how) {
@@ -33,6 +38,12 @@ Type model(Type a, Type b, reduction how) {
   } else {
     if (how == reduction::min) return std::min(a, b);
     if (how == reduction::max) return std::max(a, b);
+    if (how == reduction::logical_and) return static_cast<Type>(a != 0 && b != 0);
+    if (how == reduction::logical_or) return static_cast<Type>(a != 0 || b != 0);
+    if (how == reduction::logical_xor) return static_cast<Type>((a != 0) != (b != 0));
+    if (how == reduction::bit_and) return static_cast<Type>(a & b);
+    if (how == reduction::bit_or) return static_cast<Type>(a | b);
+    if (how == reduction::bit_xor) return static_cast<Type>(a ^ b);
     // Arithmetic modulo 2^64, cut to size, is arithmetic modulo 2^width.
     const auto wide_a = static_cast<std::uint64_t>(a);
     const auto wide_b = static_cast<std::uint64_t>(b);
@@ -53,6 +64,7 @@ std::vector<Type> operands(std::size_t count, unsigned seed) {
       one = static_cast<Type>(random());
       if (random() % 5 == 0) one = std::numeric_limits<Type>::max();
       if (random() % 5 == 0) one = std::numeric_limits<Type>::min();
+      if (random() % 4 == 0) one = 0;
     }
   }
   return all;
@@ -65,10 +77,11 @@ TEMPLATE_TEST_CASE("kernels equal the definition in every instruction set", "[co
                    std::int64_t, std::uint64_t, float, double) {
   using type = TestType;
   for (instruction_set set : available())
-    for (reduction how : {reduction::sum, reduction::product, reduction::min, reduction::max})
+    for (reduction how : all_operators)
       for (std::size_t count : {0U, 1U, 2U, 7U, 8U, 31U, 64U, 65U, 131U})
         for (std::size_t offset : {0U, 1U, 3U})
           for (int alias = 0; alias < 3; ++alias) {
+            if (std::is_floating_point_v<type> && how > reduction::max) continue;
             std::vector<type> left = operands<type>(count + offset, 1);
             std::vector<type> right = operands<type>(count + offset, 2);
             std::vector<type> expected;
@@ -111,4 +124,69 @@ TEST_CASE("element sizes follow the types", "[collectives][kernels]") {
   CHECK(element_bytes(element_of<double>()) == 8);
   CHECK_FALSE(is_element(static_cast<element>(17)));
   CHECK_FALSE(is_reduction(static_cast<reduction>(12)));
+}
+
+TEST_CASE("the least or greatest value comes with its place, the lowest of several",
+          "[collectives][kernels]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  using pair = located<double>;
+  for (instruction_set set : available()) {
+    const auto reduce = [&](reduction how, pair left, pair right) {
+      pair to{};
+      find_kernel(element::located_f64, how, set)(&to, &left, &right, 1);
+      return to;
+    };
+    const auto both = [&](pair a, pair b, std::int64_t least, std::int64_t greatest) {
+      CHECK(reduce(reduction::min_location, a, b).index == least);
+      CHECK(reduce(reduction::min_location, b, a).index == least);
+      CHECK(reduce(reduction::max_location, a, b).index == greatest);
+      CHECK(reduce(reduction::max_location, b, a).index == greatest);
+    };
+    both({1, 5}, {2, 3}, 5, 3);
+    both({1, 5}, {1, 3}, 3, 3);
+    both({-0.0, 5}, {0.0, 3}, 3, 3);
+    both({nan, 5}, {1, 3}, 5, 5);
+    both({nan, 5}, {nan, 3}, 3, 3);
+    both({-1, 5}, {std::numeric_limits<double>::infinity(), 6}, 5, 6);
+  }
+  located<std::int32_t> left[] = {{7, 1}, {3, 9}}, right[] = {{8, 2}, {3, 4}};
+  find_kernel(element::located_i32, reduction::max_location, instruction_set::baseline)(left, left, right, 2);
+  CHECK(left[0] == located<std::int32_t>{8, 2});
+  CHECK(left[1] == located<std::int32_t>{3, 4});
+}
+
+TEST_CASE("complex numbers and bool", "[collectives][kernels]") {
+  using number = std::complex<double>;
+  for (instruction_set set : available()) {
+    const number a[] = {{1, 2}, {0.5, -3}}, b[] = {{3, -1}, {2, 2}};
+    number to[2];
+    find_kernel(element::c128, reduction::sum, set)(to, a, b, 2);
+    CHECK(to[0] == number{4, 1});
+    find_kernel(element::c128, reduction::product, set)(to, a, b, 2);
+    CHECK(to[0] == number{5, 5});
+    CHECK(to[1] == number{7, -5});
+    const bool left[] = {false, false, true, true}, right[] = {false, true, false, true};
+    bool got[4];
+    find_kernel(element::boolean, reduction::logical_xor, set)(got, left, right, 4);
+    CHECK((!got[0] && got[1] && got[2] && !got[3]));
+    find_kernel(element::boolean, reduction::logical_and, set)(got, left, right, 4);
+    CHECK((!got[0] && !got[1] && !got[2] && got[3]));
+  }
+}
+
+TEST_CASE("operators that make no sense for an element are not there", "[collectives][kernels]") {
+  const auto exists = [](element type, reduction how) {
+    return find_kernel(type, how, instruction_set::baseline) != nullptr;
+  };
+  CHECK_FALSE(exists(element::f64, reduction::bit_and));
+  CHECK_FALSE(exists(element::f32, reduction::logical_or));
+  CHECK_FALSE(exists(element::c64, reduction::max));
+  CHECK_FALSE(exists(element::boolean, reduction::sum));
+  CHECK_FALSE(exists(element::i32, reduction::min_location));
+  CHECK_FALSE(exists(element::located_f32, reduction::sum));
+  CHECK(exists(element::located_f32, reduction::min_location));
+  CHECK(element_of<std::byte>() == element::u8);
+  CHECK(element_of<located<double>>() == element::located_f64);
+  CHECK(name(element::c128) == "c128");
+  CHECK(name(reduction::max_location) == "max_location");
 }

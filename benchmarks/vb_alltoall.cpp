@@ -1,0 +1,7 @@
+#include "collective.hpp"
+#include "verbena_ranks.hpp"
+
+int main(int argc, char** argv) {
+  return bench::run<bench::verbena_ranks>(argc, argv, bench::kind::alltoall, 1,
+                                          bench::measure_collective<bench::verbena_ranks>);
+}
