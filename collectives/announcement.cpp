@@ -14,13 +14,14 @@ std::string_view name(call_kind what) noexcept {
 
 int announcement_watch::look_at_all() noexcept {
   looks_ = patience;
+  if (found_ >= 0) return found_;
   if (!home_.node.valid() || number_ == 0) return -1;
   // Sleepers look rarely, and must look then; those who spin come here again and again.
   const base::nanoseconds now = base::steady_now();
   if (now < next_) return -1;
   next_ = now + base::millisecond;
   for (int member = 0; member < home_.size; ++member)
-    if (home_.differs(member, number_, likeness_)) return member;
+    if (home_.differs(member, number_, likeness_)) return found_ = member;
   return -1;
 }
 

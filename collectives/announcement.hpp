@@ -58,8 +58,9 @@ class announcement_watch {
     number_ = number;
     likeness_ = likeness;
     looks_ = 0;
+    found_ = -1;
   }
-  /// The member, or -1.
+  /// The member, or -1. Once found it stays found: waits look again when they end.
   int look() noexcept {
     if (++looks_ < patience) [[likely]]
       return -1;
@@ -73,6 +74,7 @@ class announcement_watch {
   communicator_state& home_;
   std::uint64_t number_ = 0, likeness_ = 0;
   unsigned looks_ = 0;
+  int found_ = -1;
   base::nanoseconds next_ = 0;
 };
 
