@@ -59,9 +59,10 @@ std::string describe_bindings(const bound_job& job, unsigned ranks, const std::v
   std::string text;
   const std::string why = job.where.reason.empty() ? "" : fmt::format(" ({})", job.where.reason);
   for (unsigned rank = 0; rank < ranks; ++rank) {
-    const std::string place = job.where.bound() ? "bound to processors " + describe_cpus(job.where.cpus[rank])
-                              : mask.empty()    ? std::string{"not bound"}
-                                                : "not bound: processors " + describe_cpus(mask);
+    const std::string place = job.where.bound()
+                                  ? "bound to " + describe_place(job.where.cpus[rank], job.processors)
+                              : mask.empty() ? std::string{"not bound"}
+                                             : "not bound: processors " + describe_cpus(mask);
     text += fmt::format("rdmarun: rank {} on {}: {}{}\n", rank, host, place, why);
   }
   return text;

@@ -74,6 +74,26 @@ unsigned spinning_cores(const std::vector<std::vector<unsigned>>& cpus, const st
   return least != 0 ? least : all;
 }
 
+/// The cores, domains and sockets of some processors, each ascending and once.
+struct whereabouts {
+  std::vector<unsigned> cores, numas, sockets;
+};
+
+whereabouts whereabouts_of(const std::vector<unsigned>& cpus, const std::vector<processor>& processors) {
+  whereabouts found;
+  for (const processor& p : processors) {
+    if (!std::binary_search(cpus.begin(), cpus.end(), p.cpu)) continue;
+    found.cores.push_back(p.core);
+    found.numas.push_back(p.numa);
+    found.sockets.push_back(p.socket);
+  }
+  for (auto* numbers : {&found.cores, &found.numas, &found.sockets}) {
+    std::sort(numbers->begin(), numbers->end());
+    numbers->erase(std::unique(numbers->begin(), numbers->end()), numbers->end());
+  }
+  return found;
+}
+
 placement unbound(const placement_request& request, std::string reason) {
   return {{}, std::move(reason), false, std::max(1U, request.usable_cores)};
 }
@@ -131,20 +151,18 @@ std::string describe_cpus(const std::vector<unsigned>& cpus) {
 }
 
 std::string locality_of(const std::vector<unsigned>& cpus, const std::vector<processor>& processors) {
-  std::array<std::vector<unsigned>, 4> numbers;
-  for (const processor& p : processors) {
-    if (!std::binary_search(cpus.begin(), cpus.end(), p.cpu)) continue;
-    const std::array<unsigned, 4> its = {p.socket, p.numa, p.core, p.cpu};
-    for (std::size_t i = 0; i < its.size(); ++i) numbers[i].push_back(its[i]);
-  }
-  std::string text = "hwloc";
-  constexpr std::array<const char*, 4> names = {"SK", "NM", "CR", "HT"};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    std::sort(numbers[i].begin(), numbers[i].end());
-    numbers[i].erase(std::unique(numbers[i].begin(), numbers[i].end()), numbers[i].end());
-    text += fmt::format(":{}{}", names[i], describe_cpus(numbers[i]));
-  }
-  return text;
+  const whereabouts its = whereabouts_of(cpus, processors);
+  return fmt::format("hwloc:SK{}:NM{}:CR{}:HT{}", describe_cpus(its.sockets), describe_cpus(its.numas),
+                     describe_cpus(its.cores), describe_cpus(cpus));
+}
+
+std::string describe_place(const std::vector<unsigned>& cpus, const std::vector<processor>& processors) {
+  const whereabouts its = whereabouts_of(cpus, processors);
+  const auto say = [](const char* one, const char* many, const std::vector<unsigned>& numbers) {
+    return fmt::format("{} {}", numbers.size() == 1 ? one : many, describe_cpus(numbers));
+  };
+  return fmt::format("{}: {}, {}, {}", say("processor", "processors", cpus), say("core", "cores", its.cores),
+                     say("numa domain", "numa domains", its.numas), say("socket", "sockets", its.sockets));
 }
 
 std::string parse_binding(std::string_view text, binding& into) {

@@ -55,6 +55,9 @@ std::string describe_cpus(const std::vector<unsigned>& cpus);
 /// `processors`.
 std::string locality_of(const std::vector<unsigned>& cpus, const std::vector<processor>& processors);
 
+/// In words: "processors 4-7: cores 2-3, numa domain 1, socket 1".
+std::string describe_place(const std::vector<unsigned>& cpus, const std::vector<processor>& processors);
+
 /// Reads what follows --bind, in our words, Open MPI's and MPICH's. Empty, or the sentence to print.
 std::string parse_binding(std::string_view text, binding& into);
 

@@ -24,8 +24,8 @@ class segment_server {
   std::string variable() const;  ///< "VERBENA_SEGMENT=FD:INODE:NAME"
 
   /// Writes a rank's state on the job page and wakes those who may be waiting for it: ranks that are in the
-  /// job. News of a rank that joins wakes nobody: who waits for its messages is called by those. (Waking everybody about
-  /// everybody would cost a square of system calls.)
+  /// job. News of a rank that joins wakes nobody: who waits for its messages is called by those. (Waking
+  /// everybody about everybody would cost a square of system calls.)
   void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome);
   void announce_ending() { page_.announce_ending(); }
 

@@ -116,7 +116,7 @@ TEST_CASE("kill -9 of rdmarun and its keeper frees the cores") {
              "read a < $T/d/held; k=$(pgrep -P $p rdmarun-keeper); kill -STOP $p; kill -9 $k $p\n"
              "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; $R --report-bindings -n 2 true; done");
   CHECK(got.errors.rfind("rank 1 on") != std::string::npos);
-  CHECK(got.errors.substr(got.errors.rfind("rank 1 on")).find(": bound to processors " + cores[1]) !=
+  CHECK(got.errors.substr(got.errors.rfind("rank 1 on")).find(": bound to processor " + cores[1]) !=
         std::string::npos);
 }
 

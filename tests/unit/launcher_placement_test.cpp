@@ -197,6 +197,8 @@ TEST_CASE("sets of processors and localities in words") {
   CHECK(describe_cpus({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8");
   const auto processors = machine("pack:2 numa:1 core:2 pu:2", 8);
   CHECK(locality_of({4, 5, 6, 7}, processors) == "hwloc:SK1:NM1:CR2-3:HT4-7");
+  CHECK(describe_place({4, 5, 6, 7}, processors) == "processors 4-7: cores 2-3, numa domain 1, socket 1");
+  CHECK(describe_place({2}, machine("pu:4", 4)) == "processor 2: core 2, numa domain 0, socket 0");
 }
 
 TEST_CASE("the words of other launchers are understood, or refused in one sentence") {
