@@ -130,7 +130,8 @@ void launch::on_report(const keeper_report& report) {
   switch (report.what) {
     case keeper_report::kind::started:
       job_.started(report.rank, report.pid);
-      if (report.value != 0)
+      // What nobody asked for by name may be refused in silence: some containers forbid it.
+      if (report.value != 0 && (how_.bind != binding::automatic || how_.verbose))
         say(fmt::format("rdmarun: rank {} on {}: cannot be bound to its processors: {}", report.rank, host_,
                         std::strerror(report.value)));
       return;

@@ -169,6 +169,20 @@ TEST_CASE("a masked /sys does not matter") {
   CHECK(got.errors.empty());
 }
 
+TEST_CASE("where binding is forbidden jobs run, and only who asked for it by name is told") {
+  const auto cores = two_cores();
+  if (cores.empty()) return;
+  const shell_command::variables forbid = {{"FORBID", FORBID_BINDING_PATH}};
+  const outcome quiet = on_two(cores, "$FORBID $R -n 2 $C exchange | wc -l", forbid);
+  CHECK(quiet.output == "2\n");
+  CHECK(quiet.errors.empty());
+  const outcome told = on_two(cores, "$FORBID $R --bind core -n 1 $C exchange", forbid);
+  CHECK(told.status == 0);
+  CHECK(told.errors.find("rank 0 on ") == 9);
+  CHECK(told.errors.find("cannot be bound to its processors: Operation not permitted\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("two hardware threads are one core") {
   const auto cores = two_cores();
   if (cores.empty() || cores[0] != "0" || cores[1] != "1") return;
