@@ -51,9 +51,16 @@ static_assert(sizeof(rank_record) == 8);
 struct alignas(cache_line) doorbell {
   std::atomic<std::uint32_t> word;      ///< the futex; every ring adds one
   std::atomic<std::uint32_t> sleeping;  ///< written by the owner; read by senders after their store
-  std::byte reserved[56];
+  // What the owner waits for while it sleeps, for others' messages about waits that last too long. A hint: words of two
+  // waits may mix. Written by the owner, relaxed.
+  std::atomic<std::uint32_t> waits_in;    ///< 0: it does not sleep; else waiting_in
+  std::atomic<std::uint32_t> waits_for;   ///< job rank, or ~0: any, or not known
+  std::atomic<std::int32_t> waits_label;  ///< tag; -1: any
+  std::byte reserved[44];
 };
 static_assert(sizeof(doorbell) == cache_line);
+
+enum class waiting_in : std::uint32_t { nothing = 0, receive = 1, send = 2, something = 3 };
 
 struct job_page_header {
   // line 0: constant after creation
