@@ -91,6 +91,8 @@ std::vector<setting_row> make_rows() {
              "spin this long before yielding; -1: by free cores"),
       number("VERBENA_UNEXPECTED_BUDGET", &settings::unexpected_budget, "bytes",
              "eager data one peer may leave here before it is received"),
+      number("VERBENA_SLOW_WAIT", &settings::slow_wait_s, "seconds",
+             "a wait that lasts longer writes one line that says for what; 0: never"),
       flag("VERBENA_SINGLETON", &settings::singleton,
            "run as a job of one although another launcher is seen"),
       flag("VERBENA_EXPLAIN", &settings::explain,

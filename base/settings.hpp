@@ -28,6 +28,7 @@ struct settings {
   std::string single_copy = "auto";            ///< auto | off: cross-memory attach between ranks of a node
   std::int64_t spin_us = -1;                   ///< spin before yielding; -1: by free cores
   std::uint64_t unexpected_budget = 4u << 20;  ///< bytes of unexpected eager data a peer may park here
+  std::uint64_t slow_wait_s = 10;              ///< a wait that lasts longer says so once; 0: never
   bool singleton = false;                      ///< start as a job of one although another launcher is seen
   bool explain = false;                    ///< print the ways to all peers, and why, when the context joins
   bool stats = false;                          ///< print the counters when the context ends

@@ -67,11 +67,12 @@ class context_state {
   /// The same at the real time, read only now and then.
   bool progress() noexcept;
   /// Makes progress and spins, yields or sleeps until `look()` says true; `look` does not make progress itself.
+  /// `what`: the operation that it waits for, if it is one: for the words about a wait that lasts.
   template <class Look>
-  void wait_for(Look&& look);
+  void wait_for(Look&& look, const operation* what = nullptr);
   void wait(const operation& op) {
     if (!op.done())
-      wait_for([&] { return op.done(); });
+      wait_for([&] { return op.done(); }, &op);
   }
 
   /// Sends that have returned are not lost: waits until their copies have left, or their receivers are gone.
@@ -119,6 +120,18 @@ class context_state {
   void print_ways();
   void print_counters() const;
 
+  /// One wait that has come to sleeping (slow_wait.cpp).
+  struct slow_wait {
+    const operation* what = nullptr;
+    base::nanoseconds since = 0;  ///< 0: not yet
+    bool told = false;
+  };
+  void notice(slow_wait& w) noexcept;
+  void publish_wait(const wait_report& r) noexcept;
+  void end_notice(const slow_wait& w) noexcept;
+  std::string words_of(const wait_report& r, base::nanoseconds lasted) const;
+  std::string wait_of(std::uint32_t job_rank) const;
+
   base::settings settings_;
   bool simulated_ = false;
   bool made_by_ranks_ = false;  ///< the segment: no launcher writes who has left
@@ -146,18 +159,23 @@ class context_state {
 };
 
 template <class Look>
-void context_state::wait_for(Look&& look) {
+void context_state::wait_for(Look&& look, const operation* what) {
+  slow_wait this_wait{.what = what};
   waiter_->wait(
       [&] {
         progress();
         return look();
       },
       [&]() -> base::nanoseconds {
+        notice(this_wait);
         if (!fabric_->arm()) return 0;
         // Room for what was refused is announced by a ring where the fabric can; where it cannot, try now and then.
         return engine_->retrying() ? waiter::first_sleep : base::never;
       },
-      [&] { fabric_->disarm(); });
+      [&] {
+        fabric_->disarm();
+        end_notice(this_wait);
+      });
 }
 
 template <class Try>

@@ -86,7 +86,12 @@ void waiter::wait(Look&& look, Arm&& arm, Disarm&& disarm) {
     if (look()) return over();
   }
   if (page_ == nullptr) {
-    while (!look()) yield_cpu();
+    constexpr unsigned looks_per_arm = 4096;  // its answer does not matter here, but it may have something to say
+    for (unsigned i = 1; !look(); ++i) {
+      yield_cpu();
+      if (i % looks_per_arm == 0) static_cast<void>(arm());
+    }
+    disarm();
     return over();
   }
   std::uint32_t seen = 0;

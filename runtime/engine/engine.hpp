@@ -17,6 +17,7 @@
 #include "base/block_pool.hpp"
 #include "base/clock.hpp"
 #include "base/copy.hpp"
+#include "base/job_page.hpp"
 #include "base/paged_table.hpp"
 #include "base/settings.hpp"
 #include "runtime/collective_port.hpp"
@@ -83,6 +84,17 @@ struct one_sided_call {
   void* local = nullptr;
   transport::remote_key native;
   wire::one_sided_body body;
+};
+
+/// What a wait is about, for whoever words it.
+struct wait_report {
+  base::waiting_in call = base::waiting_in::something;
+  bool own = false;       ///< of the operation asked for; otherwise of another message that is pending
+  bool collective = false;
+  std::uint32_t with = ~std::uint32_t{0};  ///< job rank; ~0: any, or not known
+  tag label = any_tag;
+  std::size_t bytes = 0;
+  step at = step::idle;
 };
 
 class engine {
@@ -184,6 +196,8 @@ class engine {
   bool any_peer_down() const noexcept { return any_down_; }
   /// Of any source nothing is waited for any more.
   bool any_peer_failed() const noexcept { return any_failed_; }
+  /// What is known of a pending operation, or, for null and for what is not a message's, of the oldest pending message.
+  wait_report report(const operation* op) noexcept;
   const counters& counts() const noexcept { return counts_; }
 
   /// Makes the peer's limits known and returns its record.
