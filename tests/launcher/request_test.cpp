@@ -54,10 +54,12 @@ TEST_CASE("each rank's output goes to files on request") {
   CHECK(refused.errors.find("cannot make the directory '/proc/no/such'") != std::string::npos);
 }
 
-TEST_CASE("the shell completes options and fabrics") {
+TEST_CASE("the shell completes options, fabrics and policies") {
   const std::string complete = "PATH=$(dirname $R):$PATH bash -c '. " VERBENA_SOURCE_ROOT
                                "/launcher/rdmarun.bash; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _rdmarun; "
                                "echo ${COMPREPLY[@]}' bash rdmarun ";
   CHECK(shell(complete + "--tim").output == "--timeout\n");
   CHECK(shell(complete + "-n 2 --fabric s").output == "self shm\n");
+  CHECK(shell(complete + "--bind-to s").output == "socket\n");
+  CHECK(shell(complete + "--report").output == "--report-bindings\n");
 }

@@ -150,7 +150,7 @@ TEST_CASE("the manual page is one that groff takes") {
     WARN("skipped: there is no groff");
     return;
   }
-  const outcome page = shell("$R --help man | groff -man -Tascii -ww | col -b");
+  const outcome page = shell("$R --help man | groff -man -Tascii -ww -P-cbu");
   CHECK(page.errors.empty());
   CHECK(page.output.find("--report-bindings") != std::string::npos);
   CHECK(page.output.find("EXIT STATUS") != std::string::npos);
