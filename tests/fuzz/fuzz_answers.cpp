@@ -2,44 +2,18 @@
 // answers with them, rightly or bent in one field, twice, late, or to the wrong question. So the input
 // reaches the states behind a right handle, which any bytes (fuzz_packets) seldom do. What must hold is the
 // same: no byte outside a buffer, no end of the process, and every operation over once the peer has died.
-#include "base/check.hpp"
-#include "runtime/bootstrap/in_process.hpp"
-#include "runtime/context_state.hpp"
+#include "tests/fuzz/hostile_peer.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <cstring>
-#include <deque>
-#include <memory>
-#include <vector>
 
 namespace {
 
 using namespace verbena;
-using namespace verbena::runtime;
-namespace sim = verbena::transport::sim;
-
-constexpr peer attacker{0}, victim{1};
-
-class script {
- public:
-  script(const std::uint8_t* data, std::size_t size) : left_(data, size) {}
-  bool empty() const { return left_.empty(); }
-  std::uint32_t below(std::uint32_t bound) {
-    if (left_.empty()) return 0;
-    const std::uint32_t value = left_.front();
-    left_ = left_.subspan(1);
-    return value % bound;
-  }
-  std::uint64_t size() { return std::uint64_t{below(256)} << below(24) % 60; }
-
- private:
-  std::span<const std::uint8_t> left_;
-};
+using namespace verbena::fuzz;
 
 /// What the victim said, by kind: its announcements (RTS, envelopes), what it wants to hear of, and
 /// clearances (CTS).
-struct ears {
+struct ears : deaf {
   std::vector<wire::rts_body> announced;
   std::vector<wire::cts_body> cleared;
   void on_packet(peer, transport::envelope e, std::span<const std::byte> payload) noexcept {
@@ -53,39 +27,21 @@ struct ears {
     if (head.what == wire::kind::cts)
       if (const auto body = wire::take<wire::cts_body>(payload)) cleared.push_back(*body);
   }
-  void on_flag(peer, std::uint64_t) noexcept {}
-  void on_peer_down(peer, errc) noexcept {}
-  void on_limits_changed(peer) noexcept {}
 };
 
-class attack {
+class attack : duel<ears> {
  public:
-  attack(std::uint8_t how, std::uint8_t seed)
-      : world_(make(how, seed)),
-        job_(2, false),
-        hostile_(world_, attacker),
-        target_(context_state::join(job_.member(victim.index), settings_for(how),
-                                    std::make_unique<sim::sim_fabric>(world_, victim))) {}
+  attack(std::uint8_t how, std::uint8_t seed) : duel(make(how, seed), settings_for(how)) {}
 
   void run(script input) {
     while (!input.empty() && operations_.size() < 48) {
       act(input);
       for (std::uint32_t n = input.below(4); n > 0; --n) turn();
     }
-    world_.kill(attacker);
-    for (int quiet = 0; quiet < 3; quiet = turn() ? 0 : quiet + 1) {
-    }
-    for (const exchange& e : operations_) {
-      base::check(e.op.done(), "an operation outlived its only peer");
-      base::check(e.op.result.bytes <= e.data.size(), "more bytes arrived than there was room for");
-    }
+    end();
   }
 
  private:
-  struct exchange {
-    operation op;
-    std::vector<std::byte> data;
-  };
   struct bait {  // memory and operations of the attacker, for real puts and offers
     std::vector<std::byte> data;
     operation op;
@@ -93,7 +49,6 @@ class attack {
 
   static sim::world_options make(std::uint8_t how, std::uint8_t seed) {
     sim::world_options o;
-    o.size = 2;
     o.seed = seed;
     o.limits.packet_bytes = 256;
     o.limits.eager_bytes = 300;
@@ -124,7 +79,7 @@ class attack {
       case 5:
         return clear(input);
       case 6:
-        return end(input);
+        return finish(input);
       case 7:
         return data(input);
       case 8:
@@ -141,19 +96,13 @@ class attack {
   }
 
   void receive(script& input) {
-    exchange& e = operations_.emplace_back();
-    e.data.resize(std::size_t{input.below(256)} * 8);
+    const std::size_t room = std::size_t{input.below(256)} * 8;
     const bool any = input.below(3) == 0;
-    target_->engine().receive(e.op, any ? nullptr : &attacker,
-                              {target_->world().context(), any ? any_source : rank{0},
-                               input.below(3) == 0 ? any_tag : tag{input.below(2)}},
-                              e.data.data(), e.data.size());
+    duel::receive(room, any, input.below(3) == 0 ? any_tag : tag{input.below(2)});
   }
   void send(script& input) {
-    exchange& e = operations_.emplace_back();
-    e.data.resize(std::size_t{input.below(256)} * 8);
-    target_->engine().send(e.op, target_->world().way_to(rank{0}), e.data.data(), e.data.size(), tag{0},
-                           input.below(4) == 0);
+    const std::size_t bytes = std::size_t{input.below(256)} * 8;
+    duel::send(std::vector<std::byte>(bytes), input.below(4) == 0);
   }
 
   void eager(script& input) {
@@ -186,8 +135,8 @@ class attack {
                         .key = {},
                         .bytes = rts.total,
                         .offset = 0};
-    bend(input, body.bytes);
-    bend(input, body.offset);
+    input.bend(body.bytes);
+    input.bend(body.offset);
     if (input.below(2) == 0) {
       bait& b = baits_.emplace_back();
       b.data.resize(input.below(2) == 0 ? rts.total : input.below(256));
@@ -196,7 +145,7 @@ class attack {
     }
     post(wire::kind::cts, input, &body, 0);
   }
-  void end(script& input) {
+  void finish(script& input) {
     wire::fin_body body{.to = {input.below(4), input.below(4)},
                         .bytes = input.below(256),
                         .error = static_cast<std::uint8_t>(input.below(20)),
@@ -212,7 +161,7 @@ class attack {
     if (ears_.cleared.empty()) return;
     const auto& cts = ears_.cleared[input.below(static_cast<std::uint32_t>(ears_.cleared.size()))];
     wire::data_body body{.receiver = cts.receiver, .offset = offset_};
-    bend(input, body.offset);
+    input.bend(body.offset);
     const std::size_t bytes = input.below(230);
     offset_ = input.below(4) == 0 ? 0 : offset_ + bytes;
     post(wire::kind::data, input, &body, bytes);
@@ -223,7 +172,7 @@ class attack {
     bait& b = baits_.emplace_back();
     b.data.resize(input.below(2) == 0 ? std::min<std::uint64_t>(cts.bytes, 8192) : input.below(256) * 16);
     std::uint64_t at = 0;
-    bend(input, at);
+    input.bend(at);
     hostile_.put(victim, {b.data.data(), b.data.size()}, cts.key, at, b.op);
   }
   void accept(script& input) {
@@ -237,7 +186,7 @@ class attack {
   void grant(script& input) {
     granted_ += input.below(256) * 4;
     wire::grant_body body{.released = granted_};
-    bend(input, body.released);
+    input.bend(body.released);
     post(wire::kind::grant, input, &body, 0);
   }
   void envelope(script& input) {
@@ -253,10 +202,6 @@ class attack {
     post(wire::kind::sync_ack, input, &who, 0);
   }
 
-  static void bend(script& input, std::uint64_t& field) {
-    if (input.below(4) == 0) field ^= input.size();
-  }
-
   template <class Body>
   void post(wire::kind what, script& input, const Body* body, std::size_t more) {
     const wire::header head{.what = what,
@@ -266,29 +211,13 @@ class attack {
                             .context = {target_->world().context()},
                             .source = 0,
                             .label = static_cast<std::int32_t>(input.below(2))};
-    const std::size_t front = body == nullptr ? 0 : sizeof(Body);
-    hostile_.send(victim, wire::encode(head), front + more, [&](std::byte* at) {
-      if (body != nullptr) at = wire::put(at, *body);
-      std::fill_n(at, more, std::byte{0x5a});
-    });
+    duel::post(head, body, std::vector<std::byte>(more, std::byte{0x5a}));
   }
 
-  bool turn() {
-    bool moved = target_->progress(world_.now());
-    if (world_.alive(attacker)) moved |= hostile_.poll(world_.now(), ears_) != 0;
-    return moved | world_.step();
-  }
-
-  sim::sim_world world_;
-  in_process_job job_;
   std::deque<bait> baits_;
   std::vector<transport::table_region> regions_;
-  ears ears_;
   std::uint64_t offset_ = 0;
   std::uint64_t granted_ = 0;
-  std::deque<exchange> operations_;
-  sim::sim_fabric hostile_;
-  std::unique_ptr<context_state> target_;
 };
 
 }  // namespace
