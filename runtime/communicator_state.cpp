@@ -22,7 +22,7 @@ communicator_state::~communicator_state() {
 }
 
 bool communicator_state::busy() noexcept {
-  return (slot_ != nullptr && slot_->busy()) || host_.engine().context_busy(context_) || host_.has_requests_of(*this);
+  return holders_ != 0 || (slot_ != nullptr && slot_->busy()) || host_.engine().context_busy(context_) || host_.has_requests_of(*this);
 }
 
 void communicator_state::remember(rank r) {

@@ -82,6 +82,10 @@ class communicator_state final : public collective_port {
   void copy_attributes_from(communicator_state& original);
   void free_attributes() noexcept;  ///< the last one set goes first
 
+  /// Keeps it after it was freed for who comes back to it: a persistent request, a message that was matched and not
+  /// received.
+  void hold() noexcept { ++holders_; }
+  void let_go() noexcept { --holders_; }
   /// True while something that was started on it has not ended.
   bool busy() noexcept;
 
@@ -99,6 +103,7 @@ class communicator_state final : public collective_port {
   const std::uint32_t* table_;  ///< what is in members_
   std::optional<node_block> block_;
   std::uint64_t block_name_ = 0;
+  std::uint32_t holders_ = 0;
   std::string name_;
   struct attribute_value {
     std::shared_ptr<const attribute_key::hooks> key;

@@ -81,13 +81,15 @@ std::optional<status> look_for(communicator_state& on, rank from, tag label) {
 
 /// A send or receive with fixed arguments; owned by its persistent_request, frees itself.
 struct persistent_message final : runtime::persistent_work {
-  communicator_state* on = nullptr;
+  communicator_state* on;
   bool is_receive = false;
   void* data = nullptr;
   std::size_t bytes = 0;
   rank with{};
   tag label{};
 
+  explicit persistent_message(communicator_state& of) : on(&of) { on->hold(); }
+  ~persistent_message() { on->let_go(); }
   void start() override {
     if (is_receive)
       start_receive(*on, op, data, bytes, with, label);
@@ -104,9 +106,8 @@ struct persistent_message final : runtime::persistent_work {
 
 persistent_request make_persistent(communicator_state& on, bool is_receive, void* data, std::size_t bytes,
                                    rank with, tag label) {
-  auto work = std::make_unique<persistent_message>();
+  auto work = std::make_unique<persistent_message>(on);
   work->host = &on.host();
-  work->on = &on;
   work->is_receive = is_receive;
   work->data = data;
   work->bytes = bytes;
@@ -177,6 +178,7 @@ std::optional<matched_message> communicator::improbe(verbena::rank from, tag lab
   const peer source = anybody ? peer{} : state_->peer_of(from);
   runtime::parcel* taken =
       state_->host().engine().take(anybody ? nullptr : &source, {state_->context(), from, label});
+  state_->hold();
   return matched_message(*taken, *state_, *found);
 }
 
@@ -269,6 +271,7 @@ request matched_message::irecv(void* data, std::size_t bytes) {
   p.with = found_.source;
   p.label = found_.label;
   p.on = on_;
+  on_->let_go();  // the request keeps it
   on_->host().engine().accept(p.op, *std::exchange(parcel_, nullptr), data, bytes);
   return runtime::request_access::pending(p);
 }
