@@ -40,6 +40,10 @@ wait_report engine::report(const operation* op) noexcept {
 
 namespace {
 
+bool is_access(const wait_report& r) {
+  return r.at == step::one_sided || r.at == step::native || r.at == step::asking || r.at == step::asked;
+}
+
 const char* progress_of(const wait_report& r) {
   switch (r.at) {
     case step::posted:
@@ -58,6 +62,11 @@ const char* progress_of(const wait_report& r) {
       return "announced, and not received";
     case step::unacknowledged:
       return "sent, and not received";
+    case step::one_sided:
+    case step::asking:
+      return "there is no room on the way to it";
+    case step::asked:
+      return "asked, and not answered: that rank makes no progress";
     default:
       return "its data is under way";
   }
@@ -100,8 +109,11 @@ std::string context_state::words_of(const wait_report& r, base::nanoseconds last
   if (r.at == step::idle) return text + "; no message of its own is under way\n";
   const bool receive = r.call == base::waiting_in::receive;
   text += fmt::format("{}: {}{} of {} B {} {}, {}: {}", r.own ? "" : ", among other things for this",
-                      r.collective ? "a collective's " : "", receive ? "receive" : "send", r.bytes,
-                      receive ? "from" : "to", rank_text(r.with),
+                      r.collective ? "a collective's " : "",
+                      receive        ? "receive"
+                      : is_access(r) ? "one-sided access"
+                                     : "send",
+                      r.bytes, receive ? "from" : "to", rank_text(r.with),
                       r.collective ? "step " + std::to_string(r.label.value) : label_text(r.label),
                       progress_of(r));
   if (r.with != ~std::uint32_t{0} && r.with != boot_->job().self) text += wait_of(r.with);

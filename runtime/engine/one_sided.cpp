@@ -71,6 +71,7 @@ void engine::one_sided(operation& op, engine_peer& to, const one_sided_call& cal
   if (to.index == self_) return op.complete(access_own(call));
   message& m = messages_.take();
   m.op = &op;
+  op.runner = &m;
   m.data = static_cast<std::byte*>(call.local);
   m.size = bytes;
   m.with = &to;
