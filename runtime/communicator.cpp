@@ -22,6 +22,8 @@ using runtime::start_receive;
   context_state& host = on.host();
   runtime::engine& engine = host.engine();
   const runtime::envelope_route way = on.way_to(to);
+  // Who only sends sees here that budget is free again.
+  if (!way.to.outgoing.covers(bytes)) host.progress();
   // A receiver that has no room now gets a moment to make some. After that a copy waits here in its stead, on the budget
   // the receiver granted: a send within it does not wait for a receiver that sleeps.
   if (engine.may_keep(way.to, bytes)) {
@@ -87,6 +89,7 @@ request communicator::isend(const void* data, std::size_t bytes, verbena::rank t
   context_state& host = state_->host();
   if (host.engine().send_at_once(state_->way_to(to), data, bytes, label))
     return runtime::request_access::completed({.source = rank(), .label = label, .bytes = bytes});
+  if (!state_->record_of(to).outgoing.covers(bytes)) host.progress();  // budget may be free again
   runtime::pooled_operation& p = host.take_operation();
   p.is_receive = false;
   p.size = bytes;

@@ -32,6 +32,13 @@ void matcher::post(posted_receive& receive, const match_key& want) {
 
 posted_receive* matcher::take_posted(const match_key& is) noexcept {
   if (posted_.empty()) return nullptr;
+  if ((shapes_[1] | shapes_[2] | shapes_[3]) == 0) {  // no receive leaves anything open: windows of named ones
+    auto* found = static_cast<posted_receive*>(posted_.find(key_of(is)));
+    if (found == nullptr) return nullptr;
+    --shapes_[0];
+    posted_.remove(found->link);
+    return found;
+  }
   const base::fifo_key candidates[4] = {{is.context, is.source.value, is.label.value},
                                         {is.context, is.source.value, open},
                                         {is.context, open, is.label.value},

@@ -220,3 +220,23 @@ TEST_CASE("a peer that joins late is used to the full once it is there", "[conte
   CHECK(before == 0);
   CHECK(after == 1);
 }
+
+TEST_CASE("a rank that only sends learns that budget is free again", "[context][budget]") {
+  runtime::in_process_job job(2, true);
+  context sender(runtime::context_state::join(job.member(0), {}));
+  context receiver(runtime::context_state::join(job.member(1), {}));
+  constexpr int count = 100'000;  // several budgets' worth
+  for (int i = 0; i < count; ++i) {
+    int value = -1;
+    if (i % 2 == 0)
+      sender.world().send(i, rank{1}, tag{1});
+    else
+      sender.world().isend(&i, sizeof i, rank{1}, tag{1}).detach();
+    receiver.world().recv(value, rank{0}, tag{1});
+    REQUIRE(value == i);
+  }
+  for (const auto& [name, value] : sender.counters())
+    if (name == "over_budget") CHECK(value == 0);
+  for (const auto& [name, value] : receiver.counters())
+    if (name == "grants") CHECK(value > 5);
+}
