@@ -13,13 +13,14 @@ std::string_view name(call_kind what) noexcept {
 }
 
 int announcement_watch::look_at_all() noexcept {
-  looks_ = patience;
+  --looks_;  // no more of them matter
   if (found_ >= 0) return found_;
   if (!home_.node.valid() || number_ == 0) return -1;
-  // Sleepers look rarely, and must look then; those who spin come here again and again.
   const base::nanoseconds now = base::steady_now();
+  const bool first = next_ == 0;
   if (now < next_) return -1;
   next_ = now + base::millisecond;
+  if (first) return -1;  // reading the others' lines costs them something, so not before a millisecond
   for (int member = 0; member < home_.size; ++member)
     if (home_.differs(member, number_, likeness_)) return found_ = member;
   return -1;

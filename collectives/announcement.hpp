@@ -50,25 +50,31 @@ constexpr std::uint64_t bytes_in(std::uint64_t word) noexcept {
 }
 
 /// Looks, when a wait has become long, whether some member has begun the same call otherwise. At most once in
-/// a millisecond, so that it can stand in any loop.
+/// a millisecond, so that it can stand in any loop. The first `patience` looks do nothing; they must be fewer
+/// than a waiter takes before it sleeps, since a sleeper looks twice a second.
 class announcement_watch {
  public:
+  /// With progress in between (runtime/waiter.hpp takes 64 looks at once), and at words alone (node_wait.hpp:
+  /// 400 and 64).
+  static constexpr unsigned short_patience = 60;
+  static constexpr unsigned long_patience = 450;
+
   explicit announcement_watch(communicator_state& home) noexcept : home_(home) {}
   void begin(std::uint64_t number, std::uint64_t likeness) noexcept {
     number_ = number;
     likeness_ = likeness;
     looks_ = 0;
     found_ = -1;
+    next_ = 0;
   }
   /// The member, or -1. Once found it stays found: waits look again when they end.
-  int look() noexcept {
+  int look(unsigned patience) noexcept {
     if (++looks_ < patience) [[likely]]
       return -1;
     return look_at_all();
   }
 
  private:
-  static constexpr unsigned patience = 1000;
   int look_at_all() noexcept;
 
   communicator_state& home_;

@@ -55,6 +55,10 @@ class communicator_state final : public runtime::extension {
         node.member(member).announced[number % announced_words].load(std::memory_order_relaxed);
     return theirs != announcement_of(number, likeness) && theirs >> 48 == (number & 0xffff) && theirs != 0;
   }
+  /// Of an announcement_watch that looks at words of the block.
+  unsigned patience() const noexcept {
+    return here.size > here.cores ? announcement_watch::short_patience : announcement_watch::long_patience;
+  }
   /// The sentence for it.
   std::string difference(int member, std::uint64_t number, std::uint64_t likeness) const;
 

@@ -116,7 +116,8 @@ void execution::look_for_losses() noexcept {
     if (const auto gone = home_.port.departed_member()) return fail(errc::peer_left, gone->value);
     if (base::steady_now() > suspect_until_) return fail(suspect_, suspect_peer_);
   }
-  if (const int other = watch_.look(); other >= 0) return fail(errc::mismatch, other);
+  if (const int other = watch_.look(announcement_watch::short_patience); other >= 0)
+    return fail(errc::mismatch, other);
   if (blocked_ != blocked::on_progress && blocked_ != blocked::on_release) return;
   // Whoever has left in good order had finished this repetition, if it took part (node_wait.cpp). So one more
   // look.
@@ -342,7 +343,9 @@ void execution::wait() noexcept {
   bool well = true;
   int other = -1;
   const auto until = [&](auto&& ready) {
-    auto look = [&]() noexcept { return ready() || (other = watch_.look()) >= 0; };
+    auto look = [&]() noexcept {
+      return ready() || (other = watch_.look(announcement_watch::short_patience)) >= 0;
+    };
     return home_.wait_until(look);
   };
   switch (blocked_) {
@@ -360,13 +363,14 @@ void execution::wait() noexcept {
       const std::uint64_t wanted = first_progress_ + repetition * list_.publishes + one.count;
       const auto& word = home_.node.member(one.peer).progress;
       well = home_.wait.until([&]() noexcept {
-        return word.load(std::memory_order_acquire) >= wanted || (other = watch_.look()) >= 0;
+        return word.load(std::memory_order_acquire) >= wanted || (other = watch_.look(home_.patience())) >= 0;
       });
       break;
     }
     case blocked::on_release:
-      well = home_.wait.until_released(static_cast<std::uint32_t>(home_.gatherings),
-                                       [&]() noexcept { return (other = watch_.look()) >= 0; });
+      well = home_.wait.until_released(static_cast<std::uint32_t>(home_.gatherings), [&]() noexcept {
+        return (other = watch_.look(home_.patience())) >= 0;
+      });
       break;
   }
   if (other >= 0) return fail(errc::mismatch, other);

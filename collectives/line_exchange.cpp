@@ -33,7 +33,8 @@ class line_wait {
     const auto here = [&]() noexcept {
       return line.sequence.load(std::memory_order_acquire) == word_;  // then the payload is there too
     };
-    if (!state_.wait.until([&]() noexcept { return here() || (other = watch_.look()) >= 0; }))
+    if (!state_.wait.until(
+            [&]() noexcept { return here() || (other = watch_.look(state_.patience())) >= 0; }))
       return lines_end::loss;
     if (other < 0) [[likely]]
       return lines_end::well;
