@@ -59,7 +59,7 @@ const char* progress_of(const wait_report& r) {
     case step::envelope:
       return "the receiver has no room, or does not look";
     case step::awaiting:
-      return "announced, and not received";
+      return "announced; not received, or its data is under way";
     case step::unacknowledged:
       return "sent, and not received";
     case step::one_sided:
