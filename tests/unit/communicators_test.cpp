@@ -18,6 +18,14 @@ using tests::run_ranks;
 
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
 base::settings algorithms(const char* name) {
   base::settings forced;
   forced.allreduce = name;
@@ -236,7 +244,8 @@ TEST_CASE("persistent requests and matched messages outlive the handle, too", "[
             request r = receiving.start(), s = sending.start();
             r.wait();
             s.wait();
-            if (in != std::vector<int>(20000, other.value)) return "a persistent request of a freed communicator is wrong";
+            if (in != std::vector<int>(20000, other.value))
+              return "a persistent request of a freed communicator is wrong";
           }
           if (there.recv(matched.data(), matched.size() * sizeof(int)).bytes != 80000 || matched != in)
             return "a matched message of a freed communicator is wrong";
@@ -383,14 +392,9 @@ TEST_CASE("ten thousand communicators are alive at once, and their ids come back
         })) == "");
 }
 
-TEST_CASE("making and freeing tens of thousands of communicators costs no memory", "[communicators][threads]") {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int rounds = 5000;
-#elif defined(__has_feature)
-  constexpr int rounds = __has_feature(address_sanitizer) ? 5000 : 50000;
-#else
-  constexpr int rounds = 50000;
-#endif
+TEST_CASE("making and freeing tens of thousands of communicators costs no memory",
+          "[communicators][threads]") {
+  constexpr int rounds = sanitized ? 5000 : 100000;
   const char* asked = std::getenv("VERBENA_TEST_ROUNDS");
   const int wanted = asked != nullptr ? std::atoi(asked) : rounds;
   std::size_t before = 0, after = 0;
@@ -411,5 +415,6 @@ TEST_CASE("making and freeing tens of thousands of communicators costs no memory
           return {};
         })) == "");
   INFO(before << " pages before, " << after << " after");
-  CHECK(after < before + 2000);
+  CHECK(before > 0);
+  if (!sanitized) CHECK(after < before + 2000);  // sanitizers keep what is freed for a while
 }
