@@ -166,6 +166,7 @@ std::uint64_t digest(std::span<const rank> members) noexcept {
 }  // namespace
 
 owned_communicator dup(communicator on) {
+  const runtime::entrance inside(on.port().doors());
   agreement all(on, "dup", 0);
   std::vector<int> ranks(static_cast<std::size_t>(on.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -177,15 +178,18 @@ owned_communicator dup(communicator on) {
 }
 
 owned_communicator split(communicator on, int color, int key) {
+  const runtime::entrance inside(on.port().doors());
   return split_as(on, color, key, "split");
 }
 
 owned_communicator split_node(communicator on) {
+  const runtime::entrance inside(on.port().doors());
   const communicator_maker look(on);
   return split_as(on, look.node(), 0, "split_node");
 }
 
 owned_communicator create(communicator on, std::span<const rank> members) {
+  const runtime::entrance inside(on.port().doors());
   const auto n = static_cast<std::size_t>(on.size());
   const auto self = static_cast<std::size_t>(on.rank().value);
   agreement all(on, "create", n + 1);

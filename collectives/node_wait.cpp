@@ -29,10 +29,13 @@ bool node_wait::slowly(look ready, void* argument, bool gathering) noexcept {
     for (int i = 0; i < looks_per_tick; ++i)
       if (ready(argument)) return over();
     port_.progress();
+    port_.doors().pass();
   }
   const base::nanoseconds limit = now + std::min(2 * last_wait_, longest_yield) + 20 * base::microsecond;
   for (int i = 0; now < limit; ++i, now = base::steady_now()) {
+    const int depth = port_.doors().step_out();
     ::sched_yield();
+    port_.doors().step_in(depth);
     if (ready(argument)) return over();
     if (i % 4 == 0) port_.progress();
   }
@@ -47,7 +50,11 @@ bool node_wait::asleep(look ready, void* argument, bool gathering) noexcept {
     // one sees the other; the kernel compares the word once more.
     head.futex_sleepers.fetch_add(1, std::memory_order_seq_cst);
     const std::uint32_t seen = head.release.load(std::memory_order_seq_cst);
-    if (!ready(argument)) base::futex_wait(head.release, seen, shared_sleep);
+    if (!ready(argument)) {
+      const int depth = port_.doors().step_out();
+      base::futex_wait(head.release, seen, shared_sleep);
+      port_.doors().step_in(depth);
+    }
     head.futex_sleepers.fetch_sub(1, std::memory_order_relaxed);
     if (ready(argument)) return true;
   }

@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/settings.hpp"
+#include "runtime/gate.hpp"
 #include "runtime/pending_work.hpp"
 #include "transport/operation.hpp"
 
@@ -96,6 +97,9 @@ class collective_port {
   /// A member known to have left the job in good order, if any: it has finished all its collectives, and takes part
   /// in no other. That breaks only those that still need it, so `wait_until` does not end for it.
   virtual std::optional<rank> departed_member() const noexcept { return std::nullopt; }
+
+  /// Entered by every call of this layer; passed by loops that wait without the port.
+  virtual gate& doors() noexcept = 0;
 
   virtual void add_task(progress_task& task) noexcept = 0;
   /// A handle for work of this layer that is under way; the handle's progress moves the tasks. The work stays the

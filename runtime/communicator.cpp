@@ -55,12 +55,14 @@ int communicator::size() const noexcept { return state_->size(); }
 runtime::collective_port& communicator::port() const noexcept { return *state_; }
 
 void communicator::send(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_send("send", *state_, data, bytes, to, label);
   if (!state_->host().engine().send_at_once(state_->way_to(to), data, bytes, label)) [[unlikely]]
     send_patiently(*state_, data, bytes, to, label);
 }
 
 status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_receive("recv", *state_, data, bytes, from, label);
   context_state& host = state_->host();
   runtime::engine& engine = host.engine();
@@ -85,6 +87,7 @@ status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag
 }
 
 request communicator::isend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_send("isend", *state_, data, bytes, to, label);
   context_state& host = state_->host();
   if (host.engine().send_at_once(state_->way_to(to), data, bytes, label))
@@ -101,6 +104,7 @@ request communicator::isend(const void* data, std::size_t bytes, verbena::rank t
 }
 
 request communicator::irecv(void* data, std::size_t bytes, verbena::rank from, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_receive("irecv", *state_, data, bytes, from, label);
   runtime::pooled_operation& p = state_->host().take_operation();
   p.is_receive = true;

@@ -58,6 +58,7 @@ class communicator_state final : public collective_port {
   base::nanoseconds spin_budget() const noexcept override;
   std::optional<rank> failed_member() const noexcept override;
   std::optional<rank> departed_member() const noexcept override;
+  gate& doors() noexcept override;
   void add_task(progress_task& task) noexcept override;
   request hand_out(pending_work& work) noexcept override;
   persistent_request hand_out_persistent(persistent_work& work) noexcept override;

@@ -64,6 +64,7 @@ owned_communicator& owned_communicator::operator=(owned_communicator&& other) no
 void owned_communicator::free() noexcept {
   if (state_ == nullptr) return;
   runtime::communicator_state& gone = *std::exchange(state_, nullptr);
+  const runtime::entrance inside(gone.host().doors());
   gone.host().retire(gone);
 }
 
@@ -81,15 +82,21 @@ void attribute_key::set(communicator on, void* value) const {
   if (value == nullptr)
     throw error(errc::invalid_argument,
                 "attribute_key::set: the value is a null pointer; erase takes one out");
-  runtime::communicator_access::state(on).set_attribute(hooks_, value);
+  runtime::communicator_state& state = runtime::communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
+  state.set_attribute(hooks_, value);
 }
 
 void* attribute_key::get(communicator on) const noexcept {
-  return runtime::communicator_access::state(on).attribute(hooks_.get());
+  runtime::communicator_state& state = runtime::communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
+  return state.attribute(hooks_.get());
 }
 
 void attribute_key::erase(communicator on) const noexcept {
-  runtime::communicator_access::state(on).erase_attribute(hooks_.get());
+  runtime::communicator_state& state = runtime::communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
+  state.erase_attribute(hooks_.get());
 }
 
 }  // namespace verbena

@@ -5,9 +5,10 @@
 
 namespace verbena {
 
-context::context() {
+context::context(thread_level threads) {
   const base::settings settings = base::read_settings();
   state_ = runtime::context_state::join(runtime::make_pmix_bootstrap(settings), settings);
+  if (threads == thread_level::multiple) state_->doors().keep_apart();
 }
 
 context::context(std::unique_ptr<runtime::context_state> state) noexcept : state_(std::move(state)) {}
@@ -25,7 +26,10 @@ std::vector<rank> context::node_ranks() const {
   return ranks;
 }
 
-void context::progress() { state_->progress(); }
+void context::progress() {
+  const runtime::entrance inside(state_->doors());
+  state_->progress();
+}
 
 void context::abort(int status, std::string_view why) {
   state_->boot().abort(status, why);
@@ -33,6 +37,7 @@ void context::abort(int status, std::string_view why) {
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> context::counters() const {
+  const runtime::entrance inside(state_->doors());
   std::vector<std::pair<std::string, std::uint64_t>> result;
   for (const runtime::counter_row& row : runtime::counter_rows())
     result.emplace_back(row.name, state_->engine().counts().*row.value);

@@ -97,8 +97,8 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
                                                c.fabric_->explain(peer{i})));
 
   c.engine_ = std::make_unique<runtime::engine>(*c.fabric_, c.settings_, job.self, job.size);
-  c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us);
-  c.memory_ = std::make_unique<node_memory>(*c.fabric_);
+  c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us, c.doors_);
+  c.memory_ = std::make_unique<node_memory>(*c.fabric_, c.doors_);
   c.blocks_ = std::make_unique<shared_blocks>(*c.fabric_);
   c.make_first_communicators();
   if (c.settings_.explain) c.print_ways();

@@ -8,6 +8,7 @@
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator_state.hpp"
 #include "runtime/engine/engine.hpp"
+#include "runtime/gate.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/one_sided.hpp"
 #include "runtime/pending_work.hpp"
@@ -62,6 +63,9 @@ class context_state {
   communicator_state& self() noexcept { return *communicators_[self_slot]; }
   transport::routed_fabric& fabric() noexcept { return *fabric_; }
   bootstrap& boot() noexcept { return *boot_; }
+
+  /// Where threads enter and leave.
+  gate& doors() noexcept { return doors_; }
 
   bool progress(base::nanoseconds now) { return engine_->progress(now); }
   /// The same at the real time, read only now and then.
@@ -132,6 +136,7 @@ class context_state {
   std::string words_of(const wait_report& r, base::nanoseconds lasted) const;
   std::string wait_of(std::uint32_t job_rank) const;
 
+  gate doors_;
   base::settings settings_;
   bool simulated_ = false;
   bool made_by_ranks_ = false;  ///< the segment: no launcher writes who has left
@@ -186,6 +191,7 @@ bool context_state::try_for_a_moment(bool patient, Try&& attempt) {
     for (int i = 0; i < (patient ? tries_per_clock : 1); ++i) {
       progress();
       if (attempt()) return true;
+      doors_.pass();
     }
     if (!patient) return false;
     const base::nanoseconds now = base::steady_now();
@@ -210,6 +216,7 @@ template <class Look>
       if (found == transport::next_packet::other) return false;
     }
     progress();  // may bring anything, so what is older now must not be overtaken
+    doors_.pass();
     if (!engine_->next_allowed() || waiter_->spin_budget() == 0) return false;
   }
   return false;
@@ -218,7 +225,10 @@ template <class Look>
 inline bool context_state::progress() noexcept {
   constexpr unsigned ticks_per_clock = 64;
   if (ticks_++ % ticks_per_clock == 0) now_ = base::steady_now();
-  return engine_->progress(now_);
+  const bool moved = engine_->progress(now_);
+  if (moved && doors_.keeps_apart()) [[unlikely]]
+    waiter_->call_sleepers();
+  return moved;
 }
 
 }  // namespace verbena::runtime

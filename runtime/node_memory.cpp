@@ -11,6 +11,7 @@ namespace verbena {
 namespace runtime {
 
 void* node_memory::do_allocate(std::size_t bytes, std::size_t alignment) {
+  const entrance inside(doors_);
   constexpr std::size_t line = 64, page = 4096;  // what the segment aligns to: a page from one page on
   if (alignment <= page) {
     const std::size_t wanted = alignment <= line ? std::max<std::size_t>(bytes, 1) : std::max(bytes, page);
@@ -21,6 +22,7 @@ void* node_memory::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void node_memory::do_deallocate(void* at, std::size_t, std::size_t alignment) {
+  const entrance inside(doors_);
   if (const std::uint64_t offset = fabric_.shared_offset(at); offset != 0) return fabric_.free_shared(offset);
   ::operator delete (at, std::align_val_t{alignment});
 }

@@ -1,6 +1,7 @@
 // Behind verbena::memory(): the rank's part of the node's segment, as a memory resource.
 #pragma once
 
+#include "runtime/gate.hpp"
 #include "transport/routed_fabric.hpp"
 
 #include <memory_resource>
@@ -9,7 +10,7 @@ namespace verbena::runtime {
 
 class node_memory final : public std::pmr::memory_resource {
  public:
-  explicit node_memory(transport::routed_fabric& fabric) noexcept : fabric_(fabric) {}
+  node_memory(transport::routed_fabric& fabric, gate& doors) noexcept : fabric_(fabric), doors_(doors) {}
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;
@@ -17,6 +18,7 @@ class node_memory final : public std::pmr::memory_resource {
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
 
   transport::routed_fabric& fabric_;
+  gate& doors_;
 };
 
 }  // namespace verbena::runtime

@@ -97,11 +97,13 @@ request start(communicator_state& on, const one_sided_call& call, rank with) {
 
 }  // namespace
 
-registration::registration(engine& of, transport::routed_fabric& fabric, transport::buffer memory)
-    : owner(of), own(of.exposed().add(memory)), native(fabric.register_memory(memory)) {}
+registration::registration(engine& of, transport::routed_fabric& fabric, gate& doors, transport::buffer memory)
+    : owner(of), doors_of_owner(doors), own(of.exposed().add(memory)), native(fabric.register_memory(memory)) {}
 
 registration::~registration() {
+  const entrance inside(doors_of_owner);
   owner.exposed().remove(own);
+  native = {};
 }
 
 remote_key key_codec::join(const transport::remote_key& own, const transport::remote_key& native) noexcept {
@@ -197,8 +199,9 @@ region register_memory(communicator on, void* data, std::size_t bytes) {
     throw error(errc::invalid_argument,
                 fmt::format("register_memory: the memory is a null pointer, the size {} B", bytes));
   runtime::context_state& host = communicator_access::state(on).host();
+  const runtime::entrance inside(host.doors());
   auto made = std::make_unique<runtime::registration>(
-      host.engine(), host.fabric(), transport::buffer{static_cast<std::byte*>(data), bytes});
+      host.engine(), host.fabric(), host.doors(), transport::buffer{static_cast<std::byte*>(data), bytes});
   if (made->own.handle == 0)
     throw error(errc::out_of_memory, "register_memory: this rank has a million regions; let some go");
   return runtime::key_codec::hold(std::move(made));
@@ -207,18 +210,21 @@ region register_memory(communicator on, void* data, std::size_t bytes) {
 void put(communicator on, const void* data, std::size_t bytes, rank to, const remote_key& key,
          std::uint64_t offset) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   runtime::run(state, make_call(state, one_sided_kind::put, data, bytes, to, key, offset), to);
 }
 
 void get(communicator on, void* data, std::size_t bytes, rank from, const remote_key& key,
          std::uint64_t offset) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   runtime::run(state, make_call(state, one_sided_kind::get, data, bytes, from, key, offset), from);
 }
 
 void put_with_flag(communicator on, const void* data, std::size_t bytes, rank to, const remote_key& key,
                    std::uint64_t offset, std::uint64_t word) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   runtime::run(state, make_call(state, one_sided_kind::put_with_flag, data, bytes, to, key, offset, word),
                to);
 }
@@ -226,6 +232,7 @@ void put_with_flag(communicator on, const void* data, std::size_t bytes, rank to
 std::uint64_t fetch_add(communicator on, std::uint64_t value, rank to, const remote_key& key,
                         std::uint64_t offset) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   std::uint64_t old = 0;
   runtime::run(state, make_call(state, one_sided_kind::fetch_add, &old, sizeof old, to, key, offset, value),
                to);
@@ -235,6 +242,7 @@ std::uint64_t fetch_add(communicator on, std::uint64_t value, rank to, const rem
 std::uint64_t compare_swap(communicator on, std::uint64_t expected, std::uint64_t desired, rank to,
                            const remote_key& key, std::uint64_t offset) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   std::uint64_t old = 0;
   runtime::run(
       state,
@@ -246,18 +254,21 @@ std::uint64_t compare_swap(communicator on, std::uint64_t expected, std::uint64_
 request iput(communicator on, const void* data, std::size_t bytes, rank to, const remote_key& key,
              std::uint64_t offset) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   return runtime::start(state, make_call(state, one_sided_kind::put, data, bytes, to, key, offset), to);
 }
 
 request iget(communicator on, void* data, std::size_t bytes, rank from, const remote_key& key,
              std::uint64_t offset) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   return runtime::start(state, make_call(state, one_sided_kind::get, data, bytes, from, key, offset), from);
 }
 
 request iput_with_flag(communicator on, const void* data, std::size_t bytes, rank to, const remote_key& key,
                        std::uint64_t offset, std::uint64_t word) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   return runtime::start(
       state, make_call(state, one_sided_kind::put_with_flag, data, bytes, to, key, offset, word), to);
 }
@@ -265,6 +276,7 @@ request iput_with_flag(communicator on, const void* data, std::size_t bytes, ran
 request ifetch_add(communicator on, std::uint64_t value, rank to, const remote_key& key, std::uint64_t offset,
                    std::uint64_t& old) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   return runtime::start(
       state, make_call(state, one_sided_kind::fetch_add, &old, sizeof old, to, key, offset, value), to);
 }
@@ -272,6 +284,7 @@ request ifetch_add(communicator on, std::uint64_t value, rank to, const remote_k
 request icompare_swap(communicator on, std::uint64_t expected, std::uint64_t desired, rank to,
                       const remote_key& key, std::uint64_t offset, std::uint64_t& old) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   return runtime::start(
       state,
       make_call(state, one_sided_kind::compare_swap, &old, sizeof old, to, key, offset, expected, desired),
@@ -304,6 +317,7 @@ void flush_peer(communicator_state& on, peer at) {
 
 void flush(communicator on, rank at) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   if (!state.holds(at))
     throw error(errc::invalid_argument, fmt::format("flush: rank {} is not in this communicator (0..{})",
                                                     at.value, state.size() - 1));
@@ -312,11 +326,13 @@ void flush(communicator on, rank at) {
 
 void flush_all(communicator on) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   for (const runtime::peer at : state.host().engine().accessed()) runtime::flush_peer(state, at);
 }
 
 std::uint64_t wait_flag(communicator on, rank from) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   if (!state.holds(from))
     throw error(errc::invalid_argument, fmt::format("wait_flag: rank {} is not in this communicator (0..{})",
                                                     from.value, state.size() - 1));
@@ -337,6 +353,7 @@ std::uint64_t wait_flag(communicator on, rank from) {
 
 std::optional<std::uint64_t> test_flag(communicator on, rank from) {
   communicator_state& state = communicator_access::state(on);
+  const runtime::entrance inside(state.host().doors());
   if (!state.holds(from))
     throw error(errc::invalid_argument, fmt::format("test_flag: rank {} is not in this communicator (0..{})",
                                                     from.value, state.size() - 1));

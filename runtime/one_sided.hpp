@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/engine/engine.hpp"
+#include "runtime/gate.hpp"
 #include "runtime/pending_work.hpp"
 
 #include <verbena/one_sided.hpp>
@@ -17,12 +18,13 @@ class communicator_state;
 /// Memory that is reachable: in the engine's own table, and in that of the fabric that leads to the others,
 /// if it took it.
 struct registration {
-  registration(engine& of, transport::routed_fabric& fabric, transport::buffer memory);
+  registration(engine& of, transport::routed_fabric& fabric, gate& doors, transport::buffer memory);
   ~registration();
   registration(const registration&) = delete;
   registration& operator=(const registration&) = delete;
 
   engine& owner;
+  gate& doors_of_owner;
   transport::remote_key own;
   transport::routed_fabric::region native;
 };

@@ -119,6 +119,7 @@ persistent_request make_persistent(communicator_state& on, bool is_receive, void
 }  // namespace
 
 void communicator::ssend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_send("ssend", *state_, data, bytes, to, label);
   operation op;
   state_->host().engine().send(op, state_->way_to(to), data, bytes, label, true);
@@ -127,6 +128,7 @@ void communicator::ssend(const void* data, std::size_t bytes, verbena::rank to, 
 }
 
 request communicator::issend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_send("issend", *state_, data, bytes, to, label);
   runtime::pooled_operation& p = state_->host().take_operation();
   p.is_receive = false;
@@ -140,6 +142,7 @@ request communicator::issend(const void* data, std::size_t bytes, verbena::rank 
 
 status communicator::sendrecv(const void* out, std::size_t out_bytes, verbena::rank to, tag out_label,
                               void* in, std::size_t in_bytes, verbena::rank from, tag in_label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_send("sendrecv", *state_, out, out_bytes, to, out_label);
   check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
   const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
@@ -160,6 +163,7 @@ status communicator::sendrecv_replace(void* data, std::size_t bytes, verbena::ra
 }
 
 std::optional<status> communicator::iprobe(verbena::rank from, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_receive("iprobe", *state_, nullptr, 0, from, label);
   if (auto found = look_for(*state_, from, label)) return found;
   state_->host().progress();
@@ -167,11 +171,13 @@ std::optional<status> communicator::iprobe(verbena::rank from, tag label) const 
 }
 
 status communicator::probe(verbena::rank from, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_receive("probe", *state_, nullptr, 0, from, label);
   return *await(*state_, "probe", from, label, [&] { return look_for(*state_, from, label); });
 }
 
 std::optional<matched_message> communicator::improbe(verbena::rank from, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   const auto found = iprobe(from, label);
   if (!found) return std::nullopt;
   const bool anybody = from == any_source;
@@ -183,6 +189,7 @@ std::optional<matched_message> communicator::improbe(verbena::rank from, tag lab
 }
 
 matched_message communicator::mprobe(verbena::rank from, tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_receive("mprobe", *state_, nullptr, 0, from, label);
   static_cast<void>(await(*state_, "mprobe", from, label, [&] { return look_for(*state_, from, label); }));
   return std::move(*improbe(from, label));
@@ -190,12 +197,14 @@ matched_message communicator::mprobe(verbena::rank from, tag label) const {
 
 persistent_request communicator::send_init(const void* data, std::size_t bytes, verbena::rank to,
                                            tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_send("send_init", *state_, data, bytes, to, label);
   return make_persistent(*state_, false, const_cast<void*>(data), bytes, to, label);  // only read
 }
 
 persistent_request communicator::recv_init(void* data, std::size_t bytes, verbena::rank from,
                                            tag label) const {
+  const runtime::entrance inside(state_->host().doors());
   check_receive("recv_init", *state_, data, bytes, from, label);
   return make_persistent(*state_, true, data, bytes, from, label);
 }
@@ -219,6 +228,7 @@ status communicator::ssend(std::nothrow_t, const void* data, std::size_t bytes, 
 status communicator::recv(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from,
                           tag label) const noexcept {
   return quietly([&] {
+    const runtime::entrance inside(state_->host().doors());
     check_receive("recv", *state_, data, bytes, from, label);
     operation op;
     start_receive(*state_, op, data, bytes, from, label);
@@ -231,6 +241,7 @@ status communicator::sendrecv(std::nothrow_t, const void* out, std::size_t out_b
                               tag out_label, void* in, std::size_t in_bytes, verbena::rank from,
                               tag in_label) const noexcept {
   return quietly([&] {
+    const runtime::entrance inside(state_->host().doors());
     check_send("sendrecv", *state_, out, out_bytes, to, out_label);
     check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
     const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
@@ -265,6 +276,7 @@ request matched_message::irecv(void* data, std::size_t bytes) {
   if (parcel_ == nullptr)
     throw error(errc::invalid_argument, "recv: this matched message was received already");
   if (data == nullptr && bytes != 0) runtime::refuse_buffer("recv", bytes);
+  const runtime::entrance inside(on_->host().doors());
   runtime::pooled_operation& p = on_->host().take_operation();
   p.is_receive = true;
   p.size = bytes;

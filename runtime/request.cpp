@@ -70,17 +70,21 @@ request& request::operator=(request&& other) noexcept {
 
 request::~request() {
   if (work_ == nullptr) return;
+  const runtime::entrance inside(work_->host->doors());
   if (!work_->op.done()) work_->cancel();
   work_->host->wait(work_->op);
   work_->release();
 }
 
 bool request::done() const noexcept {
-  return work_ == nullptr || work_->op.done();
+  if (work_ == nullptr) return true;
+  const runtime::entrance inside(work_->host->doors());
+  return work_->op.done();
 }
 
 bool request::test() {
   if (done()) return true;
+  const runtime::entrance inside(work_->host->doors());
   work_->host->progress();
   return done();
 }
@@ -88,6 +92,7 @@ bool request::test() {
 status request::wait(std::nothrow_t) noexcept {
   active_ = false;
   if (work_ == nullptr) return result_;
+  const runtime::entrance inside(work_->host->doors());
   work_->host->wait(work_->op);
   result_ = runtime::to_status(work_->op.result);
   std::exchange(work_, nullptr)->release();
@@ -97,6 +102,7 @@ status request::wait(std::nothrow_t) noexcept {
 status request::wait() {
   active_ = false;
   if (work_ == nullptr) return result_;
+  const runtime::entrance inside(work_->host->doors());
   struct releasing {
     runtime::pending_work* work;
     ~releasing() { work->release(); }
@@ -109,7 +115,9 @@ status request::wait() {
 }
 
 bool request::cancel() noexcept {
-  if (done() || !work_->cancel()) return false;
+  if (work_ == nullptr) return false;
+  const runtime::entrance inside(work_->host->doors());
+  if (work_->op.done() || !work_->cancel()) return false;
   result_ = runtime::to_status(work_->op.result);
   result_.error = errc::cancelled;
   std::exchange(work_, nullptr)->release();
@@ -120,6 +128,7 @@ void request::detach() noexcept {
   active_ = false;
   if (work_ == nullptr) return;
   runtime::pending_work& work = *std::exchange(work_, nullptr);
+  const runtime::entrance inside(work.host->doors());
   if (work.op.done()) return work.release();
   work.op.owner = &work;
   work.op.on_done = [](runtime::operation& op) noexcept {
@@ -137,12 +146,14 @@ persistent_request& persistent_request::operator=(persistent_request&& other) no
 
 persistent_request::~persistent_request() {
   if (work_ == nullptr) return;
+  const runtime::entrance inside(work_->host->doors());
   work_->kept = false;
   if (!work_->in_flight) work_->destroy();
 }
 
 request persistent_request::start() {
   if (work_ == nullptr) throw error(errc::invalid_argument, "start: this persistent request is empty");
+  const runtime::entrance inside(work_->host->doors());
   if (work_->in_flight)
     throw error(errc::invalid_argument, "start: the request of the last start has not been waited for");
   work_->op.on_done = nullptr;  // a detached run leaves its hook

@@ -30,12 +30,18 @@ bool any_active(std::span<const request> requests) noexcept {
 bool await_one(std::span<request> requests) noexcept {
   if (!any_active(requests)) return false;
   const auto one = [&] { return std::any_of(requests.begin(), requests.end(), over); };
-  if (!one()) host_of(requests)->wait_for(one);
+  if (one()) return true;
+  context_state& host = *host_of(requests);
+  const runtime::entrance inside(host.doors());
+  host.wait_for(one);
   return true;
 }
 
 void progress_once(std::span<request> requests) noexcept {
-  if (context_state* host = host_of(requests)) host->progress();
+  context_state* const host = host_of(requests);
+  if (host == nullptr) return;
+  const runtime::entrance inside(host->doors());
+  host->progress();
 }
 
 /// Index of one that is over, beginning the search where the last one of this context ended; `size` if none
@@ -43,6 +49,8 @@ void progress_once(std::span<request> requests) noexcept {
 std::size_t pick(std::span<const request> requests) noexcept {
   const std::size_t size = requests.size();
   context_state* host = host_of(requests);
+  std::optional<runtime::entrance> inside;
+  if (host != nullptr) inside.emplace(host->doors());
   const std::size_t start = host != nullptr && size != 0 ? host->next_pick() % size : 0;
   for (std::size_t i = 0; i < size; ++i)
     if (const std::size_t at = (start + i) % size; over(requests[at])) {

@@ -18,8 +18,8 @@ void yield_cpu() noexcept {
   ::sched_yield();
 }
 
-waiter::waiter(const base::job_page* page, std::uint32_t local_index, std::int64_t spin_us) noexcept
-    : page_(page), local_index_(local_index), fixed_spin_(spin_us < 0 ? -1 : spin_us * base::microsecond) {
+waiter::waiter(const base::job_page* page, std::uint32_t local_index, std::int64_t spin_us, gate& inside) noexcept
+    : page_(page), local_index_(local_index), gate_(inside), fixed_spin_(spin_us < 0 ? -1 : spin_us * base::microsecond) {
   if (page_ != nullptr) page_->header().awake.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -42,18 +42,28 @@ std::uint32_t waiter::word() const noexcept {
 
 void waiter::begin_sleep(std::uint32_t& seen) noexcept {
   seen = word();
+  if (sleepers_++ != 0) return;  // the other thread's announcement holds
   page_->header().awake.fetch_sub(1, std::memory_order_relaxed);
   // Sequentially consistent, so that the looks that follow come after it in the order senders see.
   page_->bell(local_index_).sleeping.store(1, std::memory_order_seq_cst);
 }
 
 void waiter::end_sleep() noexcept {
+  if (--sleepers_ != 0) return;
   page_->bell(local_index_).sleeping.store(0, std::memory_order_relaxed);
   page_->header().awake.fetch_add(1, std::memory_order_relaxed);
 }
 
+void waiter::yield() noexcept {
+  const int depth = gate_.step_out();
+  yield_cpu();
+  gate_.step_in(depth);
+}
+
 void waiter::sleep(std::uint32_t seen, base::nanoseconds at_most) noexcept {
+  const int depth = gate_.step_out();
   base::futex_wait(page_->bell(local_index_).word, seen, at_most);
+  gate_.step_in(depth);
 }
 
 }  // namespace verbena::runtime

@@ -21,6 +21,7 @@
 
 #include "base/clock.hpp"
 #include "base/job_page.hpp"
+#include "runtime/gate.hpp"
 
 #include <cstdint>
 
@@ -34,7 +35,8 @@ class waiter {
 
   /// `spin_us` < 0: by free cores. The page outlives the waiter; without one (a job of one) waiting only
   /// yields.
-  waiter(const base::job_page* page, std::uint32_t local_index, std::int64_t spin_us) noexcept;
+  /// The gate is let go of while a thread sleeps, and offered to others between looks.
+  waiter(const base::job_page* page, std::uint32_t local_index, std::int64_t spin_us, gate& inside) noexcept;
   ~waiter();
   waiter(const waiter&) = delete;
   waiter& operator=(const waiter&) = delete;
@@ -45,6 +47,11 @@ class waiter {
   template <class Look, class Arm, class Disarm>
   void wait(Look&& look, Arm&& arm, Disarm&& disarm);
 
+  /// Something was moved by one thread that another one may sleep for.
+  void call_sleepers() noexcept {
+    if (sleepers_ != 0) base::ring(page_->bell(local_index_));
+  }
+
   /// How long spinning is worth while at this moment.
   base::nanoseconds spin_budget() const noexcept;
 
@@ -53,10 +60,13 @@ class waiter {
   void begin_sleep(std::uint32_t& seen) noexcept;
   void end_sleep() noexcept;
   void sleep(std::uint32_t seen, base::nanoseconds at_most) noexcept;
+  void yield() noexcept;
   std::uint32_t word() const noexcept;
 
   const base::job_page* page_;
   std::uint32_t local_index_;
+  gate& gate_;
+  int sleepers_ = 0;  ///< threads between begin_sleep and end_sleep; guarded by the gate
   base::nanoseconds fixed_spin_;  ///< < 0: by free cores
   base::nanoseconds last_wait_ = 0;
 };
@@ -64,7 +74,12 @@ class waiter {
 void yield_cpu() noexcept;
 
 template <class Look, class Arm, class Disarm>
-void waiter::wait(Look&& look, Arm&& arm, Disarm&& disarm) {
+void waiter::wait(Look&& look_inside, Arm&& arm, Disarm&& disarm) {
+  auto look = [&] {
+    if (look_inside()) return true;
+    gate_.pass();
+    return false;
+  };
   // Reading the clock costs as much as several looks, so only every 64th look does.
   constexpr int looks_per_clock = 64;
   for (int i = 0; i < looks_per_clock; ++i)
@@ -82,13 +97,13 @@ void waiter::wait(Look&& look, Arm&& arm, Disarm&& disarm) {
   const base::nanoseconds yield_until =
       now + (2 * last_wait_ < longest_yield ? 2 * last_wait_ : longest_yield) + 20 * base::microsecond;
   for (; now < yield_until; now = base::steady_now()) {
-    yield_cpu();
+    yield();
     if (look()) return over();
   }
   if (page_ == nullptr) {
     constexpr unsigned looks_per_arm = 4096;  // its answer does not matter here, but it may have something to say
     for (unsigned i = 1; !look(); ++i) {
-      yield_cpu();
+      yield();
       if (i % looks_per_arm == 0) static_cast<void>(arm());
     }
     disarm();
@@ -98,7 +113,7 @@ void waiter::wait(Look&& look, Arm&& arm, Disarm&& disarm) {
   begin_sleep(seen);
   for (base::nanoseconds at_most = first_sleep;; at_most = coarse_deadline) {
     const base::nanoseconds allowed = arm();
-    if (look()) break;
+    if (look_inside()) break;  // nobody comes in between, so nothing is missed
     if (allowed > 0) sleep(seen, allowed < at_most ? allowed : at_most);
     seen = word();
     if (look()) break;

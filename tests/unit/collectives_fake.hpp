@@ -46,6 +46,7 @@ class fake_port final : public runtime::collective_port {
   bool nothing_pending() const noexcept override { return sends_.empty() && receives_.empty(); }
   base::nanoseconds spin_budget() const noexcept override { return 0; }
   std::optional<rank> failed_member() const noexcept override;
+  runtime::gate& doors() noexcept override { return doors_; }
   void add_task(runtime::progress_task& task) noexcept override { tasks_.push_back(task); }
   // Handles belong to real contexts; here executions are driven directly.
   request hand_out(runtime::pending_work&) noexcept override { return {}; }
@@ -73,6 +74,7 @@ class fake_port final : public runtime::collective_port {
   std::list<pending_send> sends_;
   std::list<pending_receive> receives_;
   base::intrusive_list<runtime::progress_task> tasks_;
+  runtime::gate doors_;
   std::unique_ptr<runtime::extension> slot_;
 };
 

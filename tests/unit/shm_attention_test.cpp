@@ -128,7 +128,8 @@ TEST_CASE("a wake that is lost while the receiver goes to sleep costs a millisec
   child_process child([&] {
     auto b = node.fabric(1);
     null_sink ignore;
-    runtime::waiter w(&node.page, 1, 0);
+    runtime::gate doors;
+    runtime::waiter w(&node.page, 1, 0, doors);
     for (int i = 1; i <= rounds; ++i) {
       w.wait([&] { return b->poll(base::steady_now(), ignore) > 0; }, [&] { return b->arm(); },
              [&] { b->disarm(); });
