@@ -18,13 +18,8 @@ class gate {
   void keep_apart() noexcept { many_ = true; }
   bool keeps_apart() const noexcept { return many_; }
 
-  void enter() noexcept {
-    if (many_) [[unlikely]]
-      step_in(1);
-  }
   void leave() noexcept {
-    if (many_) [[unlikely]]
-      if (--depth_ == 0) open();
+    if (--depth_ == 0) open();
   }
 
   /// A waiting thread gives its place to those at the gate, if there are any.
@@ -73,13 +68,19 @@ class gate {
 /// Inside for the life of this object.
 class [[nodiscard]] entrance {
  public:
-  explicit entrance(gate& at) noexcept : at_(at) { at_.enter(); }
+  explicit entrance(gate& at) noexcept : at_(at.keeps_apart() ? &at : nullptr) {
+    if (at_ != nullptr) [[unlikely]]
+      at_->step_in(1);
+  }
   entrance(const entrance&) = delete;
   entrance& operator=(const entrance&) = delete;
-  ~entrance() { at_.leave(); }
+  ~entrance() {
+    if (at_ != nullptr) [[unlikely]]
+      at_->leave();
+  }
 
  private:
-  gate& at_;
+  gate* const at_;
 };
 
 }  // namespace verbena::runtime
