@@ -59,7 +59,7 @@ TEST_CASE("a warm 8-byte message in a window of 64 started ones costs a bounded 
   const double irecv = per_message("counted_irecvs") + per_message("counted_waits");
   std::printf("instructions per warm 8-byte isend and wait: %.1f, irecv and wait: %.1f\n", isend, irecv);
   CHECK(isend > 10);
-  CHECK(isend <= 260);
+  CHECK(isend <= 280);
   CHECK(irecv > 10);
   CHECK(irecv <= 850);
 }
