@@ -33,7 +33,7 @@ pid_t parent_of(pid_t pid) {
 
 }  // namespace
 
-std::vector<pid_t> find_descent(pid_t ancestor) {
+std::vector<pid_t> find_descent(pid_t ancestor, std::span<const pid_t> spared) {
   std::vector<std::pair<pid_t, pid_t>> parents;  // parent, process
   if (DIR* directory = ::opendir("/proc")) {
     while (const dirent* entry = ::readdir(directory)) {
@@ -48,17 +48,19 @@ std::vector<pid_t> find_descent(pid_t ancestor) {
   std::vector<pid_t> found{ancestor};
   for (std::size_t i = 0; i < found.size(); ++i) {
     auto child = std::lower_bound(parents.begin(), parents.end(), std::pair<pid_t, pid_t>{found[i], 0});
-    for (; child != parents.end() && child->first == found[i]; ++child) found.push_back(child->second);
+    for (; child != parents.end() && child->first == found[i]; ++child)
+      if (std::find(spared.begin(), spared.end(), child->second) == spared.end()) found.push_back(child->second);
   }
   found.erase(found.begin());
   return found;
 }
 
-void kill_descent() {
-  const std::vector<pid_t> descent = find_descent(::getpid());
+bool kill_descent(std::span<const pid_t> spared) {
+  const std::vector<pid_t> descent = find_descent(::getpid(), spared);
   // Stopped first, parents before children: what forks while it is being killed would never end.
   for (const pid_t pid : descent) ::kill(pid, SIGSTOP);
   for (const pid_t pid : descent) ::kill(pid, SIGKILL);
+  return !descent.empty();
 }
 
 }  // namespace verbena::launcher

@@ -4,15 +4,16 @@
 
 #include <sys/types.h>
 
+#include <span>
 #include <vector>
 
 namespace verbena::launcher {
 
-/// All descendants of `ancestor`, parents before children; empty where /proc cannot be read.
-std::vector<pid_t> find_descent(pid_t ancestor);
+/// All descendants of `ancestor` but `spared` and theirs, parents before children; empty where /proc cannot be read.
+std::vector<pid_t> find_descent(pid_t ancestor, std::span<const pid_t> spared = {});
 
-/// Kills all descendants of the caller once. Repeat until there is nothing to wait for: orphans come to the
-/// caller.
-void kill_descent();
+/// Kills all descendants of the caller once, but for its children `spared` and theirs. Repeat until there is nothing to
+/// wait for: orphans come to the caller. False: there was nobody to kill.
+bool kill_descent(std::span<const pid_t> spared = {});
 
 }  // namespace verbena::launcher

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -18,9 +19,32 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 namespace verbena::launcher {
 namespace {
+
+/// The path that the rank's own PATH gives for `name`; `name` itself if it has a slash, or is nowhere to be found. What
+/// is found but may not be executed counts only if nothing better comes, as for a shell.
+std::string find_program(const char* name, const std::vector<char*>& environment) {
+  if (std::strchr(name, '/') != nullptr || *name == '\0') return name;
+  std::string_view folders = "/bin:/usr/bin";
+  for (const char* variable : environment)  // the last one counts, as for the rank
+    if (variable != nullptr && std::strncmp(variable, "PATH=", 5) == 0) folders = variable + 5;
+  std::string forbidden;
+  while (true) {
+    const std::size_t colon = folders.find(':');
+    const std::string_view folder = folders.substr(0, colon);
+    const std::string path = folder.empty() ? fmt::format("./{}", name) : fmt::format("{}/{}", folder, name);
+    struct stat about {};
+    if (::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode)) {
+      if (::access(path.c_str(), X_OK) == 0) return path;
+      if (forbidden.empty()) forbidden = path;
+    }
+    if (colon == std::string_view::npos) return forbidden.empty() ? name : forbidden;
+    folders.remove_prefix(colon + 1);
+  }
+}
 
 /// As the kernel takes it: bit by bit in words of the machine.
 std::vector<unsigned long> affinity_mask(const std::vector<unsigned>& cpus) {
@@ -135,6 +159,8 @@ void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd e
   const bool reads = static_cast<int>(rank) == plan_.input_rank;
   const bool reads_terminal = reads && ::isatty(0) == 1;
   spawn_request request;
+  const std::string program = find_program(arguments.front(), environment);
+  request.program = program.c_str();
   request.arguments = arguments.data();
   request.environment = environment.data();
   request.directory = plan_.directory.empty() ? nullptr : plan_.directory.c_str();

@@ -98,11 +98,16 @@ int launch::run(base::unique_fd keeper, pmix_server& pmix) {
     };
   call.on_gone = [this] { on_keeper_gone(); };
   call.on_no_output = [this](int error) {
-    rlimit limit{};
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-    job_.launcher_failed(
-        fmt::format("rdmarun: cannot open the ranks' outputs: {} ({} ranks, limit of {} open files)",
-                    std::strerror(error), job_.size(), limit.rlim_cur));
+    if (killed_) return;  // one rank's was enough
+    std::string what = fmt::format("rdmarun: cannot open the ranks' outputs{}{}: {}",
+                                   how_.output_directory.empty() ? "" : " in ", how_.output_directory,
+                                   std::strerror(error));
+    if (error == EMFILE || error == ENFILE) {
+      rlimit limit{};
+      ::getrlimit(RLIMIT_NOFILE, &limit);
+      what += fmt::format(" ({} ranks, limit of {} open files)", job_.size(), limit.rlim_cur);
+    }
+    job_.launcher_failed(what);
     say(job_.line());
     kill_all();
   };
@@ -227,8 +232,9 @@ void launch::on_keeper_gone() {
   }
   // Orphans come to us, since we are a subreaper too (the ranks die by their parent-death signal). After an
   // orderly end there is only the keeper itself to wait for.
+  // Children that a shell had before it became rdmarun are not ours: they are neither waited for nor killed.
   if (end_ordered_) {
-    while (::waitpid(-1, nullptr, 0) >= 0 || errno == EINTR) {  // it is leaving: nothing to sleep for
+    while (::waitpid(keeper_pid_, nullptr, 0) < 0 && errno == EINTR) {  // it is leaving: nothing to sleep for
     }
     loop_.stop();
     return;
@@ -237,7 +243,7 @@ void launch::on_keeper_gone() {
   for (pid_t pid;
        ((pid = ::waitpid(-1, nullptr, WNOHANG)) >= 0 || errno != ECHILD) && base::steady_now() < end;) {
     if (pid > 0) continue;
-    kill_descent();
+    if (!kill_descent(strangers_) && !strangers_.empty()) break;  // those that are left are not ours
     ::usleep(200);
   }
   loop_.stop();

@@ -23,6 +23,12 @@ class launch {
   launch(const options& how, std::vector<std::uint32_t> programs, std::string host, int errors_fd,
          segment_server& segment);
 
+  /// Children that were there before the keeper `pid`: whoever became rdmarun had them.
+  void know_keeper(pid_t pid, std::vector<pid_t> strangers) {
+    keeper_pid_ = pid;
+    strangers_ = std::move(strangers);
+  }
+
   /// Takes the keeper's socket and the started server; returns the exit status.
   int run(base::unique_fd keeper, pmix_server& pmix);
 
@@ -48,6 +54,8 @@ class launch {
   std::string host_;
   int errors_fd_;
   segment_server& segment_;
+  pid_t keeper_pid_ = -1;
+  std::vector<pid_t> strangers_;
   event_loop loop_;
   job job_;
   std::unique_ptr<channel> output_;

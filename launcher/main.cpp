@@ -3,6 +3,7 @@
 #include "base/cores.hpp"
 #include "base/settings.hpp"
 #include "launcher/binder.hpp"
+#include "launcher/descent.hpp"
 #include "launcher/environment.hpp"
 #include "launcher/keeper.hpp"
 #include "launcher/launch.hpp"
@@ -15,6 +16,7 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <verbena/error.hpp>
 
@@ -109,6 +111,10 @@ int run(const options& how) {
 
   plan.signal_mask = block_signals();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // Seldom any: a shell that becomes rdmarun (exec) keeps its background jobs.
+  siginfo_t none{};
+  std::vector<pid_t> strangers;
+  if (::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT) == 0) strangers = find_descent(::getpid());
   pid_t keeper_pid = 0;
   base::unique_fd keeper = start_keeper(plan, keeper_pid);
   if (!keeper) return refuse(status_launcher, "cannot start a process");
@@ -131,6 +137,7 @@ int run(const options& how) {
   if (how.verbose)
     chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}\n", size, host, pmix_server::version()));
   launch one{how, plan.program_of, host, chatter.user_fd(), segment};
+  one.know_keeper(keeper_pid, std::move(strangers));
   return one.run(std::move(keeper), pmix);
 }
 

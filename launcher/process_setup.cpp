@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 
 namespace verbena::launcher {
 namespace {
@@ -90,6 +91,10 @@ hidden_stderr::hidden_stderr() : user_(::fcntl(2, F_DUPFD_CLOEXEC, 3)) {
   abort.sa_handler = [](int) { uncover(); };
   abort.sa_flags = static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGABRT, &abort, nullptr);
+}
+
+hidden_stderr::~hidden_stderr() {
+  if (std::uncaught_exceptions() != 0 && user_) ::dup2(user_.get(), 2);
 }
 
 std::string hidden_stderr::text() const {

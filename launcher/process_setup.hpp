@@ -31,6 +31,9 @@ void release_standard_input();
 class hidden_stderr {
  public:
   hidden_stderr();
+  hidden_stderr(const hidden_stderr&) = delete;
+  /// Gives it back if an exception goes by, so that its text is seen.
+  ~hidden_stderr();
   int user_fd() const { return user_.get(); }
   std::string text() const;  ///< what has been said so far
   void print(const std::string& text) const;

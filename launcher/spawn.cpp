@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 
 namespace verbena::launcher {
 namespace {
@@ -47,21 +49,55 @@ int child_main(void* argument) {
   if (r.kept >= 0) ::fcntl(r.kept, F_SETFD, 0);
   if (r.directory != nullptr && ::chdir(r.directory) != 0) give_up(start_step::enter_directory);
   ::sigprocmask(SIG_SETMASK, &r.signal_mask, nullptr);
-  ::execvpe(r.arguments[0], r.arguments, r.environment);
+  // With a slash in it nothing is searched for; a script without a first line is given to the shell.
+  if (::strchr(r.program, '/') != nullptr)
+    ::execvpe(r.program, r.arguments, r.environment);
+  else
+    errno = ENOENT;
   give_up(start_step::execute);
   return 127;
 }
 
+/// Where children run until they execute, one at a time. Below it lies a page that nobody may touch.
+class child_stack {
+ public:
+  /// The upper end of at least `bytes` bytes; null: the kernel gives no memory.
+  std::byte* top(std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    const std::size_t wanted = (bytes + page - 1) / page * page + page;
+    if (wanted > size_) {
+      if (base_ != nullptr) ::munmap(base_, size_);
+      base_ = nullptr;
+      size_ = 0;
+      void* fresh = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+      if (fresh == MAP_FAILED) return nullptr;
+      base_ = static_cast<std::byte*>(fresh);
+      size_ = wanted;
+      ::mprotect(base_, page, PROT_NONE);
+    }
+    return base_ + size_;
+  }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0;
+};
+
 }  // namespace
 
 spawn_result spawn(const spawn_request& request) {
-  alignas(16) static std::byte
-      stack[64 * 1024];  // execvpe keeps a path and, for a script, the argument list on it
+  static child_stack stack;  // for all ranks of the job, and as long as the keeper
+  std::size_t arguments = 0;
+  while (request.arguments[arguments] != nullptr) ++arguments;
+  // For a script without a first line execvpe makes a list of the arguments there.
+  std::byte* const top = stack.top(64 * 1024 + (arguments + 2) * sizeof(char*));
   spawn_result result;
   result.step = start_step::execute;
   child_view view{&request, &result, ::getpid()};
   const pid_t pid =
-      ::clone(&child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, static_cast<void*>(&view));
+      top == nullptr
+          ? -1
+          : ::clone(&child_main, top, CLONE_VM | CLONE_VFORK | SIGCHLD, static_cast<void*>(&view));
   if (pid < 0) {
     result.step = start_step::make_process;
     result.error = errno;

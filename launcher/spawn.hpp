@@ -12,6 +12,7 @@
 namespace verbena::launcher {
 
 struct spawn_request {
+  const char* program = nullptr;        ///< a path, or a name without a slash that is not there
   char* const* arguments = nullptr;
   char* const* environment = nullptr;
   const char* directory = nullptr;  ///< nullptr: stay

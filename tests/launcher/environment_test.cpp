@@ -92,6 +92,30 @@ TEST_CASE("a small, read-only or missing /dev/shm does not matter") {
   }
 }
 
+TEST_CASE("the program is searched for in the PATH that the ranks get") {
+  const outcome got = shell(
+      "mkdir $T/tools && printf '#!/bin/sh\\necho found\\n' > $T/tools/verbena-tool && chmod 755 $T/tools/verbena-tool\n"
+      "$R -n 1 -x PATH=$T/tools:/bin:/usr/bin verbena-tool; PATH=$T/tools:$PATH $R -n 1 -x PATH=/bin verbena-tool; "
+      "s=$?; rm -r $T/tools; exit $s");
+  CHECK(got.output == "found\n");
+  CHECK(got.status == 127);
+}
+
+TEST_CASE("a script without a first line takes any number of arguments") {
+  const outcome got = shell(
+      "echo 'echo $#' > $T/script && chmod 755 $T/script && $R -n 2 $T/script $(seq 1 20000); s=$?; rm $T/script; exit $s");
+  CHECK(got.status == 0);
+  CHECK(got.output == "20000\n20000\n");
+}
+
+TEST_CASE("the children of a shell that becomes rdmarun are neither waited for nor killed") {
+  const outcome got = shell(
+      "sh -c 'sleep 30 & echo $!; exec $0 -n 2 true' $R > $T/pid; echo $?; kill -0 $(cat $T/pid) && echo lives; kill "
+      "$(cat $T/pid); rm $T/pid");
+  CHECK(got.output == "0\nlives\n");
+  CHECK(got.seconds < 10);
+}
+
 TEST_CASE("a limit on file sizes is named, and kills nobody") {
   const outcome got = shell("(ulimit -f 100000; $R -n 2 true)");
   CHECK(got.status == 125);
