@@ -6,8 +6,8 @@
 //   then          doorbell[local_size]          one cache line per rank of this node
 //   then          std::uint32_t[local_size]     job rank of each local index, ascending
 //   then          rank_record[job_size]         8 bytes per rank of the job
-//   shm_offset    (page aligned) the shm fabric's area, rank_span bytes per local rank on average:
-//   transport/shm/layout.hpp
+//   shm_offset    (page aligned) the shm fabric's area, rank_span bytes per local rank on average
+//                 (transport/shm/layout.hpp)
 //
 // The segment is a memfd and sparse: only touched pages exist, and no name is left behind by a crash.
 // This header must not know what the fabric keeps behind shm_offset.

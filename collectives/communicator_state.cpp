@@ -1,7 +1,6 @@
 #include "collectives/communicator_state.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <verbena/error.hpp>
 
 #include <algorithm>
@@ -19,8 +18,7 @@ surroundings surroundings_of(const runtime::collective_port& port, const node_vi
   here.size = port.size();
   here.node = node.valid();
   here.slot_bytes = node.slot_bytes();
-  // Of the node, not of this process's mask: all members must choose alike.
-  here.cores = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  here.cores = static_cast<int>(port.cores());
   return here;
 }
 

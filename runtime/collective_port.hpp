@@ -52,6 +52,8 @@ class collective_port {
 
   virtual rank self() const noexcept = 0;
   virtual int size() const noexcept = 0;
+  /// Processors that the ranks of this node share: the launcher's count, the same for all of them.
+  virtual unsigned cores() const noexcept = 0;
   virtual const base::settings& settings() const noexcept = 0;
   /// What the communicator is called in errors; empty if it has no name.
   virtual std::string_view name() const noexcept { return {}; }

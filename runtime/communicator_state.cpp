@@ -74,6 +74,8 @@ std::optional<rank> communicator_state::member_lost(bool in_good_order) const no
   return std::nullopt;
 }
 
+unsigned communicator_state::cores() const noexcept { return host_.cores(); }
+
 gate& communicator_state::doors() noexcept { return host_.doors(); }
 
 void communicator_state::add_task(progress_task& task) noexcept { host_.engine().add_task(task); }

@@ -46,6 +46,7 @@ class communicator_state final : public collective_port {
   // collective_port
   rank self() const noexcept override { return self_; }
   int size() const noexcept override { return static_cast<int>(size_); }
+  unsigned cores() const noexcept override;
   const base::settings& settings() const noexcept override;
   std::optional<node_block> block() const noexcept override { return block_; }
   void send(operation& op, const void* data, std::size_t bytes, rank to, tag label) noexcept override;

@@ -102,6 +102,8 @@ class context_state {
   shared_blocks& blocks() noexcept { return *blocks_; }
   bool has_requests_of(const communicator_state& of) const noexcept;
 
+  /// As the job page says; without one this process is alone, or simulated.
+  unsigned cores() const noexcept { return page_ ? page_->header().cores : 1; }
   void wake(peer member) noexcept;
   base::nanoseconds spin_budget() const noexcept { return waiter_->spin_budget(); }
 

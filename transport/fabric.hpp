@@ -4,17 +4,15 @@
 //
 // Contract (tests/contract holds every fabric to it):
 //  1. Packets are reliable and arrive in order per peer and lane. A packet posted after a put arrives after
-//  the put is
-//     visible, on the same lane (striped puts: when all rails have completed).
+//     the put is visible, on the same lane (striped puts: when all rails have completed).
 //  2. Nothing blocks. `again` means: refused, nothing taken, no side effect; the engine retries from its
-//  per-peer FIFO.
-//     A fabric never queues what it refused. A peer's `again` ends by itself as long as the peer polls.
+//     per-peer FIFO. A fabric never queues what it refused. A peer's `again` ends by itself as long as the
+//     peer polls.
 //  3. Nothing above runs inside `poll` except the sink's state change. The sink never posts from inside:
-//  answers go to
-//     the engine's deferred list and leave after `poll`, in the same tick.
+//     answers go to the engine's deferred list and leave after `poll`, in the same tick.
 //  4. A received packet's bytes are valid only during `on_packet`.
 //  5. `put_with_flag` arrives as `on_flag`, after the put is visible; never as user memory that somebody
-//  polls.
+//     polls.
 //  6. `on_peer_down` comes once, when that peer can no longer write into local memory and all it had sent was
 //     reported. Why: peer_failed, peer_left (in good order), malformed. Afterwards everything posted to it
 //     returns `down`; its pending operations complete before the call: what was moved whole well, the rest with why.

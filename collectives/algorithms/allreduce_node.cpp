@@ -1,17 +1,15 @@
 // All-reduce through the shared scratch of a node; four forms. No messages.
 //
-// exchange   Each publishes its operand, and reads and reduces all operands itself: one synchronisation, n *
-// n
-//            reads. For two ranks at every length, and for short vectors.
+// exchange   Each publishes its operand, and reads and reduces all operands itself: one synchronisation,
+//            n * n reads. For two ranks at every length, and for short vectors.
 // slices     Each publishes its operand, reduces one slice of all operands, publishes that; then everybody
 //            collects the slices: two synchronisations, 2 n reads. For more ranks and long vectors.
 // gathering  The last to come reduces everything, into the scratch of member 0: one synchronisation, n reads
-// by one
-//            core while the others wait. For more ranks than cores, where a synchronisation costs more than
-//            arithmetic.
+//            by one core while the others wait. For more ranks than cores, where a synchronisation costs more
+//            than arithmetic.
 //
 // gathered slices   Slices, with the two synchronisations by gathering: for more ranks than cores and long
-// vectors.
+//                   vectors.
 //
 // In all of them the operands are combined from rank 0 upwards, so all give the same bits. A rank reads
 // its own operand from shared scratch too, except where the input is certainly still intact: in place,

@@ -4,9 +4,8 @@
 // Environment set by rdmarun for each rank, beside PMIx's own:
 //   VERBENA_RANK VERBENA_SIZE VERBENA_LOCAL_RANK VERBENA_LOCAL_SIZE   for the program's use (documented)
 //   VERBENA_SEGMENT=FD:INODE:NAME   the inherited segment; if descriptor FD is not that inode (a wrapper
-//   closed or reused
-//                                   it), connect to the abstract unix socket NAME and receive it by
-//                                   SCM_RIGHTS
+//                                   closed or reused it), connect to the abstract unix socket NAME and
+//                                   receive it by SCM_RIGHTS
 #pragma once
 
 #include "base/settings.hpp"

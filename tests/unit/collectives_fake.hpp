@@ -34,6 +34,7 @@ class fake_port final : public runtime::collective_port {
 
   rank self() const noexcept override { return rank{self_}; }
   int size() const noexcept override;
+  unsigned cores() const noexcept override { return 2; }
   const base::settings& settings() const noexcept override { return forced; }
   std::optional<runtime::node_block> block() const noexcept override;
   void send(runtime::operation& op, const void* data, std::size_t bytes, rank to,

@@ -5,9 +5,8 @@
 //   rank_card[local_size]                  one line: what peers must know to read this process's memory
 //   cold_bits[local_size][cold_words]      one bit per sender, whole lines per receiver: "look at my ring"
 //   pair_slot[local_size][local_size]      row = receiver, column = sender, one line each
-//   world block                            the collective block of the world communicator (collectives/ owns
-//   its inside) arena[local_size]                      page aligned; rings, transfer descriptors and
-//   collective blocks made by that rank
+//   world block                            collective block of the world communicator (collectives/ owns its inside)
+//   arena[local_size]                      page aligned; rings, transfer descriptors, collective blocks of that rank
 //
 // A ring carries packets one way between two ranks. It is made by its sender, in its own arena, on the first
 // message; it starts at one page and grows: the new ring is announced in the old one by a line whose size is

@@ -20,8 +20,7 @@ namespace verbena {
 ///   logical_and, _or, _xor  integers and bool: 0 is false, all else is true; the result is 0 or 1
 ///   bit_and, _or, _xor      integers, std::byte
 ///   min_location, max_location   `located` pairs: the least (greatest) value and its index; among equal
-///   values the
-///                           lowest index. A NaN wins over all numbers; among NaNs the lowest index
+///                           values the lowest index. A NaN wins over all numbers; among NaNs the lowest index
 enum class reduction : std::uint8_t {
   sum,
   product,
@@ -84,7 +83,7 @@ inline constexpr int located_kind<located<double>> = 3;
 
 /// What can be reduced with the operators of `reduction`.
 template <class Type>
-concept reducible = (std::is_arithmetic_v<Type> && !std::is_same_v<Type, long double>) ||
+concept reducible = (std::is_arithmetic_v<Type> && !std::is_same_v<Type, long double> && sizeof(Type) <= 8) ||
                     std::is_same_v<Type, std::byte> || std::is_same_v<Type, std::complex<float>> ||
                     std::is_same_v<Type, std::complex<double>> || detail::located_kind<Type> >= 0;
 
