@@ -88,7 +88,7 @@ class attack : duel<ears> {
   void lend() {
     lent& one = lent_.emplace_back();
     one.held =
-        std::make_unique<registration>(target_->engine(), target_->fabric(),
+        std::make_unique<registration>(target_->engine(), target_->fabric(), target_->doors(),
                                        transport::buffer{one.memory.data() + guard_bytes, region_bytes});
     one.key = one.held->own;
   }
