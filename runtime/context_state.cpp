@@ -168,6 +168,7 @@ context_state::~context_state() {
     wait_for([&] { return engine_->nothing_pending(); });
   }
   if (engine_ && settings_.stats) print_counters();
+  if (engine_) engine_->close();
   communicators_.clear();  // cached schedules first: they may hold operations
   blocks_.reset();
   waiter_.reset();

@@ -53,7 +53,7 @@ void engine::drop_context(std::uint32_t slot) {
 
 /// Drops what has arrived for the slot of `which` and is not for the communicator `but`.
 void engine::drop_parcels(std::uint32_t which, std::uint32_t but) {
-  if (!matcher_.has_unexpected() && queueing_.empty()) return;
+  if (closed_ || (!matcher_.has_unexpected() && queueing_.empty())) return;
   const std::uint32_t slot = context_table::slot_of(which);
   const auto unwanted = [&](std::uint32_t key) {
     const std::uint32_t context = key & ~collective_bit;

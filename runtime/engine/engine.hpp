@@ -158,6 +158,10 @@ class engine {
   /// their hands are told. Afterwards make progress until nothing_pending().
   void begin_leaving();
 
+  /// From here on no operation is completed and nothing is sent: communicators go, and what is still pending in them (after a
+  /// death) goes with them. Peers learn the rest from this rank's end.
+  void close() noexcept { closed_ = true; }
+
   /// One tick: polls, answers, retries, advances tasks. True if something moved.
   bool progress(base::nanoseconds now);
 
@@ -310,6 +314,7 @@ class engine {
   std::uint32_t self_;
   bool any_down_ = false;
   bool any_failed_ = false;
+  bool closed_ = false;   ///< the context goes: operations may be gone
   bool polling_ = false;  ///< inside fabric_.poll: nothing may be posted, sends only queue up
   bool flip_bytes_ = false;  ///< test builds: corrupt a received byte now and then
   std::size_t waiting_ = 0;  ///< messages in all FIFOs
