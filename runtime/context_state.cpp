@@ -182,12 +182,19 @@ context_state::~context_state() {
 /// In a child process, which has a copy of everything and owns none of it: not the place in the job, nor what lies in
 /// the segment.
 void context_state::forget_all() noexcept {
-  for (auto& one : communicators_) static_cast<void>(one.release());
-  static_cast<void>(blocks_.release());
-  static_cast<void>(waiter_.release());
-  static_cast<void>(engine_.release());
-  static_cast<void>(fabric_.release());
-  static_cast<void>(boot_.release());
+  struct left_alone {
+    std::vector<std::unique_ptr<communicator_state>> communicators;
+    std::unique_ptr<shared_blocks> blocks;
+    std::unique_ptr<waiter> waiting;
+    std::unique_ptr<runtime::engine> engine;
+    std::unique_ptr<transport::routed_fabric> fabric;
+    std::unique_ptr<bootstrap> boot;
+    left_alone* before;
+  };
+  static left_alone* kept = nullptr;  // never destroyed: that would be seen by the parent
+  kept = new left_alone{std::move(communicators_), std::move(blocks_), std::move(waiter_),
+                        std::move(engine_),        std::move(fabric_), std::move(boot_),
+                        kept};
 }
 
 void context_state::send_kept() {

@@ -12,6 +12,7 @@
 #include <verbena/error.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -179,11 +180,16 @@ class pmix_bootstrap final : public bootstrap {
 }
 
 pmix_bootstrap::pmix_bootstrap() {
+  static std::atomic<bool> taken{false};  // as libpmix itself, the place in the job is one per process
+  if (taken)
+    throw error(errc::invalid_argument,
+                "this process has joined its job already: one context is all that a rank can make, once");
   {
     const silence quiet;
     const pmix_status_t status = PMIx_Init(&self_, nullptr, 0);
     if (status != PMIX_SUCCESS) cannot_join("PMIx_Init", status);
   }
+  taken = true;
   job_.name = self_.nspace;
   job_.self = self_.rank;
   const bool sized = read_key(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, [this](const pmix_value_t& value) {
