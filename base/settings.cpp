@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <verbena/error.hpp>
 
+#include <array>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -59,13 +60,28 @@ setting_row number(std::string_view variable, Integer settings::*member, std::st
           }};
 }
 
+}  // namespace
+
+std::string_view unknown_fabric(std::string_view names) noexcept {
+  constexpr std::array<std::string_view, 4> known = {"self", "shm", "tcp", "verbs"};
+  while (!names.empty()) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    const std::string_view name = names.substr(0, comma);
+    if (!name.empty() && std::find(known.begin(), known.end(), name) == known.end()) return name;
+    names.remove_prefix(std::min(comma + 1, names.size()));
+  }
+  return {};
+}
+
+namespace {
+
 std::vector<setting_row> make_rows() {
   return {
       {"VERBENA_FABRIC", "names", "fabrics allowed, comma separated (self, shm, tcp, verbs); empty: all",
        [](const settings& s) { return s.fabric; },
        [](settings& s, std::string_view value) -> std::string {
          s.fabric = value;
-         return {};
+         return unknown_fabric(value).empty() ? std::string{} : "a list of self, shm, tcp, verbs";
        }},
       words("VERBENA_ALLREDUCE", &settings::allreduce, {"auto", "recursive_doubling", "ring", "node"},
             "auto|recursive_doubling|ring|node", "algorithm of all-reduce"),

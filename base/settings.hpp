@@ -51,6 +51,9 @@ std::span<const setting_row> setting_rows();
 /// Reads the environment through `lookup` (nullptr: the process's). Throws error{errc::invalid_argument}.
 settings read_settings(const std::function<const char*(const char*)>& lookup = nullptr);
 
+/// The first name of a comma list that is no fabric's; empty if all are.
+std::string_view unknown_fabric(std::string_view names) noexcept;
+
 /// "4096", "64k", "1m", "2g" (powers of 1024); false if it is no size.
 bool parse_bytes(std::string_view text, std::uint64_t& bytes) noexcept;
 

@@ -85,7 +85,6 @@ class execution final : public runtime::progress_task {
  private:
   enum class state : std::uint8_t { idle, running, lost };
   enum class blocked : std::uint8_t { no, on_turn, on_message, on_progress, on_release };
-  struct view;  // of one repetition
 
   bool take_turn() noexcept;
   bool run_until_blocked() noexcept;

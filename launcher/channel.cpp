@@ -52,7 +52,6 @@ void channel::close(int fd) {
   if (!sink_.broken()) merger_.flush(at->second.stream, sink_.queue());
   loop_.forget(fd);
   pipes_.erase(at);
-  if (pipes_.empty() && on_finished_) on_finished_();
 }
 
 void channel::pause(bool paused) {

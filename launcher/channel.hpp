@@ -31,9 +31,7 @@ class channel {
   void say(std::string_view line);
 
   void pump() { sink_.pump(); }
-  bool finished() const { return pipes_.empty(); }  ///< every pipe has ended
   bool broken() const { return sink_.broken(); }
-  void on_finished(std::function<void()> action) { on_finished_ = std::move(action); }
   /// Called with errno when the output is gone; the pipes have been closed, so that the ranks notice as well.
   void on_broken(std::function<void(int)> action) { on_broken_ = std::move(action); }
 
@@ -58,7 +56,6 @@ class channel {
   bool paused_ = false;
   bool flush_scheduled_ = false;
   base::nanoseconds last_input_ = 0;
-  std::function<void()> on_finished_;
   std::function<void(int)> on_broken_;
 };
 

@@ -28,7 +28,6 @@ class line_merger {
   /// A line of the launcher itself, on a line of its own.
   void insert(std::string_view line, std::string& out);
 
-  bool holds(std::size_t stream) const { return !streams_[stream].held.empty(); }
   std::size_t holding() const { return holding_; }  ///< streams with an unfinished line
   std::size_t streams() const { return streams_.size(); }
 

@@ -1,5 +1,7 @@
 #include "launcher/options.hpp"
 
+#include "base/settings.hpp"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -121,16 +123,8 @@ std::string check_seconds(const char* name, double value) {
 }
 
 std::string check_fabrics(const std::string& names) {
-  static constexpr std::array<std::string_view, 4> known = {"self", "shm", "tcp", "verbs"};
-  std::string_view rest = names;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view name = rest.substr(0, comma);
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return fmt::format("there is no fabric '{}'; have: self, shm, tcp, verbs", name);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  return {};
+  const std::string_view wrong = base::unknown_fabric(names);
+  return wrong.empty() ? std::string{} : fmt::format("there is no fabric '{}'; have: self, shm, tcp, verbs", wrong);
 }
 
 template <class Integer>

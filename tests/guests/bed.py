@@ -62,7 +62,7 @@ class Bed:
             self.make_initramfs(Path(work, "first"))
 
     def make_initramfs(self, root):
-        for name in ("bin", "modules", "proc", "sys", "dev", "host", "memory", "root"):
+        for name in ("bin", "modules", "proc", "sys", "dev", "host", "memory", "system"):
             (root / name).mkdir(parents=True)
         shutil.copy("/bin/busybox", root / "bin/busybox")
         for name in ("sh", "mount", "mkdir", "insmod", "echo", "chroot"):

@@ -37,6 +37,8 @@ TEST_CASE("sizes take k, m and g as powers of 1024", "[settings]") {
 TEST_CASE("a wrong value is refused with variable, value and what would be right", "[settings]") {
   CHECK_THROWS_WITH(read({{"VERBENA_ALLREDUCE", "rign"}}),
                     "VERBENA_ALLREDUCE='rign' is not one of auto|recursive_doubling|ring|node");
+  CHECK_THROWS_WITH(read({{"VERBENA_FABRIC", "self,shmm"}}),
+                    "VERBENA_FABRIC='self,shmm' is not a list of self, shm, tcp, verbs");
   CHECK_THROWS_WITH(read({{"VERBENA_SPIN_US", "fast"}}),
                     "VERBENA_SPIN_US='fast' is not a whole number (microseconds)");
   CHECK_THROWS_WITH(read({{"VERBENA_SINGLETON", "maybe"}}), "VERBENA_SINGLETON='maybe' is not yes or no");
