@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <verbena/error.hpp>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 
@@ -80,8 +80,9 @@ std::vector<setting_row> make_rows() {
       {"VERBENA_FABRIC", "names", "fabrics allowed, comma separated (self, shm, tcp, verbs); empty: all",
        [](const settings& s) { return s.fabric; },
        [](settings& s, std::string_view value) -> std::string {
+         if (!unknown_fabric(value).empty()) return "a list of self, shm, tcp, verbs";
          s.fabric = value;
-         return unknown_fabric(value).empty() ? std::string{} : "a list of self, shm, tcp, verbs";
+         return {};
        }},
       words("VERBENA_ALLREDUCE", &settings::allreduce, {"auto", "recursive_doubling", "ring", "node"},
             "auto|recursive_doubling|ring|node", "algorithm of all-reduce"),

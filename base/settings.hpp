@@ -42,7 +42,7 @@ struct setting_row {
   std::string_view type;      ///< "bytes", "count", "seconds", "yes/no", or the words allowed
   std::string_view text;
   std::function<std::string(const settings&)> show;
-  /// Parses; returns an empty string, or what would have been right.
+  /// Parses; returns an empty string, or what would have been right and leaves the setting as it was.
   std::function<std::string(settings&, std::string_view)> parse;
 };
 

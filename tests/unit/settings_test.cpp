@@ -52,3 +52,18 @@ TEST_CASE("every row shows what it parsed", "[settings]") {
     CHECK(row.parse(s, row.show(s)).empty());
   }
 }
+
+TEST_CASE("a value that is refused leaves its setting as it was", "[settings]") {
+  int refused = 0;
+  for (const base::setting_row& row : base::setting_rows()) {
+    for (const char* wrong : {"9", "no such word", "-", "self,shmm"}) {
+      base::settings s;
+      const std::string before = row.show(s);
+      if (row.parse(s, wrong).empty()) continue;
+      ++refused;
+      CAPTURE(row.variable, wrong);
+      CHECK(row.show(s) == before);
+    }
+  }
+  CHECK(refused > 30);
+}
