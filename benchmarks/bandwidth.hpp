@@ -30,33 +30,36 @@ inline window make_window(const options& with, std::uint64_t size) {
   return w;
 }
 
-/// Seconds for the timed windows, measured on rank 0; filling and checking lie outside.
+/// Seconds for the timed windows, measured on the lower rank of the pair, which sends; filling and checking lie outside.
 template <message_ranks Ranks>
-double stream(Ranks& ranks, const options& with, repetitions times, std::uint64_t size, window& w) {
+double stream(Ranks& ranks, int peer, const options& with, repetitions times, std::uint64_t size, window& w) {
   std::vector<typename Ranks::request> requests(static_cast<std::size_t>(w.messages));
   std::uint32_t answer = 0;
   double total = 0;
   clock::time_point start;
+  const int sender = std::min(ranks.rank(), peer);
+  const bool sends = ranks.rank() == sender;
   for (int i = 0; i < times.all(); ++i) {
-    if (with.check && ranks.rank() == 0)
+    if (with.check && sends)
       for (int k = 0; k < w.messages; ++k)
-        w.slot(k).fill({.size = size, .iteration = i, .sender = 0, .slot = k});
-    if (with.check) meet(ranks, 1 - ranks.rank());
+        w.slot(k).fill({.size = size, .iteration = i, .sender = sender, .slot = k});
+    if (with.check) meet(ranks, peer);
     if (i == times.warmup || with.check) start = clock::now();
-    if (ranks.rank() == 0) {
+    if (sends) {
       for (int k = 0; k < w.messages; ++k)
-        requests[static_cast<std::size_t>(k)] = ranks.isend(w.slot(k).data(), size, 1, data_label);
+        requests[static_cast<std::size_t>(k)] = ranks.isend(w.slot(k).data(), size, peer, data_label);
       ranks.wait_all(requests);
-      ranks.recv(&answer, sizeof answer, 1, ready_label);
+      ranks.recv(&answer, sizeof answer, peer, ready_label);
       if (with.check && i >= times.warmup) total += seconds_since(start);
     } else {
       for (int k = 0; k < w.messages; ++k)
-        requests[static_cast<std::size_t>(k)] = ranks.irecv(w.slot(k).data(), size, 0, data_label);
+        requests[static_cast<std::size_t>(k)] = ranks.irecv(w.slot(k).data(), size, peer, data_label);
       ranks.wait_all(requests);
-      ranks.send(&answer, sizeof answer, 0, ready_label);
+      ranks.send(&answer, sizeof answer, peer, ready_label);
       if (!with.check) continue;
       for (int k = 0; k < w.messages; ++k)
-        if (const auto why = w.slot(k).wrong({.size = size, .iteration = i, .sender = 0, .slot = k}, 1))
+        if (const auto why =
+                w.slot(k).wrong({.size = size, .iteration = i, .sender = sender, .slot = k}, ranks.rank()))
           ranks.fail(*why);
     }
   }
@@ -76,7 +79,7 @@ void measure_bandwidth(Ranks& ranks, const options& with) {
     window w = make_window(with, size);
     const repetitions times = repeat(with, size);
     meet(ranks, 1 - ranks.rank());
-    const double seconds = stream(ranks, with, times, size, w);
+    const double seconds = stream(ranks, 1 - ranks.rank(), with, times, size, w);
     const double messages = static_cast<double>(times.timed) * w.messages;
     std::vector<double> values{messages * static_cast<double>(size) / seconds * 1e-6};
     if (with.full) values.push_back(messages / seconds);

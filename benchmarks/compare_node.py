@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares Verbena with Open MPI and MPICH on this machine: two ranks, each bound to a core of its own.
+"""Compares Verbena with Open MPI and MPICH on this machine: two ranks, each bound to a core of its own; in the rows that
+say so four ranks, which share these cores as each launcher lets them.
 
 Times of one machine move by themselves: its (virtual) cores are near to each other in one minute and far in the
 next. So Verbena and one peer run as a pair, one right after the other in changing order, with a cache-line probe
@@ -21,10 +22,10 @@ PROBES_AGREE = 1.30
 GATE = 1.05
 RUN_SECONDS = 120
 
-OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--bind-to", "core", "-n", "2"]
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
 UCX = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
        "-x", "UCX_TLS=posix,sysv,cma,self"]
-MPICH = ["mpirun.mpich", "-bind-to", "core", "-n", "2"]
+MPICH = ["mpirun.mpich"]
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Row:
     gate: bool = False
     more_is_better: bool = False
     collective: bool = False  # measured only with --collectives
+    ranks: int = 2  # on two cores: above that they share them
 
 
 ROWS = [
@@ -50,6 +52,15 @@ ROWS = [
     Row("message rate, 8 B", "M/s", "bw", "-m 8:8 -f -i 4000 -x 400", "messages_per_s", 1e-6, more_is_better=True),
     Row("bandwidth, 64 KiB", "GB/s", "bw", "-m 64k:64k -i 200 -x 20", "bandwidth_mb_s", 1e-3, more_is_better=True),
     Row("bandwidth, 1 MiB", "GB/s", "bw", "-m 1m:1m -i 20 -x 4", "bandwidth_mb_s", 1e-3, more_is_better=True),
+    Row("both ways, 8 B", "M/s", "bibw", "-m 8:8 -f -i 4000 -x 400", "messages_per_s", 1e-6, more_is_better=True),
+    Row("both ways, 1 MiB", "GB/s", "bibw", "-m 1m:1m -i 20 -x 4", "bandwidth_mb_s", 1e-3, more_is_better=True),
+    Row("put and flush, 8 B", "us", "put_latency", "-m 8:8 -i 50000 -x 5000", "latency_us"),
+    Row("get, 8 B", "us", "get_latency", "-m 8:8 -i 50000 -x 5000", "latency_us"),
+    Row("puts, 64 KiB", "GB/s", "put_bw", "-m 64k:64k -i 200 -x 20", "bandwidth_mb_s", 1e-3, more_is_better=True),
+    Row("gets, 64 KiB", "GB/s", "get_bw", "-m 64k:64k -i 200 -x 20", "bandwidth_mb_s", 1e-3, more_is_better=True),
+    Row("4 ranks, one way, 8 B", "us", "multi_lat", "-m 8:8 -i 2000 -x 200", "latency_us", ranks=4),
+    Row("4 ranks, rate, 8 B", "M/s", "mbw_mr", "-m 8:8 -i 500 -x 50", "messages_per_s", 1e-6, more_is_better=True,
+        ranks=4),
     Row("allreduce 8 B", "us", "allreduce", "-m 8:8 -i 50000 -x 5000", "avg_us", gate=True),
     Row("allreduce 16 KiB", "us", "allreduce", "-m 16k:16k -i 10000 -x 1000", "avg_us"),
     Row("allreduce 1 MiB", "us", "allreduce", "-m 1m:1m -i 300 -x 50", "avg_us"),
@@ -65,6 +76,7 @@ BENCHMARKS = sorted({row.benchmark for row in ROWS})
 class Contender:
     name: str
     launch: list
+    bind: list  # words of its launcher that give each rank a core of its own
     programs: dict  # benchmark -> command
 
     def measure(self, row, iterations_by):
@@ -72,7 +84,8 @@ class Contender:
         for at, word in enumerate(options):
             if word in ("-i", "-x"):
                 options[at + 1] = str(max(1, int(options[at + 1]) // iterations_by))
-        command = self.launch + self.programs[row.benchmark] + options + ["--json", "-"]
+        bind = self.bind if row.ranks == 2 else []
+        command = self.launch + bind + ["-n", str(row.ranks)] + self.programs[row.benchmark] + options + ["--json", "-"]
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=RUN_SECONDS)
         if done.returncode != 0:
             sys.exit(f"compare_node: '{' '.join(command)}' ended with status {done.returncode}:\n{done.stderr}")
@@ -95,14 +108,14 @@ class Pairs:
 def contenders(build):
     at = Path(build, "benchmarks")
 
-    def peer(name, launch, program):
-        return Contender(name, launch, {what: [str(at / program), what] for what in BENCHMARKS})
+    def peer(name, launch, bind, program):
+        return Contender(name, launch, bind, {what: [str(at / program), what] for what in BENCHMARKS})
 
-    ours = Contender("Verbena", [str(Path(build, "launcher", "rdmarun")), "-n", "2"],
+    ours = Contender("Verbena", [str(Path(build, "launcher", "rdmarun"))], [],
                      {what: [str(at / f"vb_{what}"), "--pin"] for what in BENCHMARKS})
-    return ours, [peer("Open MPI", OPENMPI, "bench_openmpi"),
-                  peer("Open MPI+UCX", OPENMPI + UCX, "bench_openmpi"),
-                  peer("MPICH", MPICH, "bench_mpich")]
+    return ours, [peer("Open MPI", OPENMPI, ["--bind-to", "core"], "bench_openmpi"),
+                  peer("Open MPI+UCX", OPENMPI + UCX, ["--bind-to", "core"], "bench_openmpi"),
+                  peer("MPICH", MPICH, ["-bind-to", "core"], "bench_mpich")]
 
 
 def probe(build, milliseconds):

@@ -7,38 +7,38 @@
 
 namespace bench {
 
-/// Seconds one way, measured on rank 0. Buffers belong to the library during each call and to us in between.
+/// Seconds one way, measured on the lower rank of the pair. Buffers belong to the library during each call and to us in between.
 template <message_ranks Ranks>
-double ping_pong(Ranks& ranks, repetitions times, std::uint64_t size, payload& out, payload& in) {
+double ping_pong(Ranks& ranks, int peer, repetitions times, std::uint64_t size, payload& out, payload& in) {
   clock::time_point start;
-  if (ranks.rank() == 0) {
+  if (ranks.rank() < peer) {
     for (int i = 0; i < times.all(); ++i) {
       if (i == times.warmup) start = clock::now();
-      ranks.send(out.data(), size, 1, data_label);
-      ranks.recv(in.data(), size, 1, data_label);
+      ranks.send(out.data(), size, peer, data_label);
+      ranks.recv(in.data(), size, peer, data_label);
     }
     return seconds_since(start) / (2.0 * times.timed);
   }
   for (int i = 0; i < times.all(); ++i) {
-    ranks.recv(in.data(), size, 0, data_label);
-    ranks.send(out.data(), size, 0, data_label);
+    ranks.recv(in.data(), size, peer, data_label);
+    ranks.send(out.data(), size, peer, data_label);
   }
   return 0;
 }
 
-/// The same with a fresh pattern in each message, filled and checked outside the timed part of rank 0.
+/// The same with a fresh pattern in each message, filled and checked outside the timed part of the lower rank.
 template <message_ranks Ranks>
-double checked_ping_pong(Ranks& ranks, repetitions times, std::uint64_t size, payload& out, payload& in) {
+double checked_ping_pong(Ranks& ranks, int peer, repetitions times, std::uint64_t size, payload& out,
+                         payload& in) {
   const int self = ranks.rank();
-  const int peer = 1 - self;
   double total = 0;
   for (int i = 0; i < times.all(); ++i) {
     out.fill({.size = size, .iteration = i, .sender = self});
     meet(ranks, peer);
     const clock::time_point start = clock::now();
-    if (self == 0) ranks.send(out.data(), size, peer, data_label);
+    if (self < peer) ranks.send(out.data(), size, peer, data_label);
     ranks.recv(in.data(), size, peer, data_label);
-    if (self == 1) ranks.send(out.data(), size, peer, data_label);
+    if (self > peer) ranks.send(out.data(), size, peer, data_label);
     if (i >= times.warmup) total += seconds_since(start);
     if (const auto why = in.wrong({.size = size, .iteration = i, .sender = peer}, self)) ranks.fail(*why);
   }
@@ -57,9 +57,10 @@ void measure_latency(Ranks& ranks, const options& with) {
   payload out(with.max_size), in(with.max_size);
   for (const std::uint64_t size : sizes(with)) {
     const repetitions times = repeat(with, size);
-    meet(ranks, 1 - ranks.rank());
-    const double seconds =
-        with.check ? checked_ping_pong(ranks, times, size, out, in) : ping_pong(ranks, times, size, out, in);
+    const int peer = 1 - ranks.rank();
+    meet(ranks, peer);
+    const double seconds = with.check ? checked_ping_pong(ranks, peer, times, size, out, in)
+                                      : ping_pong(ranks, peer, times, size, out, in);
     std::vector<double> values{seconds * 1e6};
     if (with.full) values.push_back(times.timed);
     if (table) table->row(size, values);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 
@@ -19,60 +20,63 @@ constexpr std::uint64_t large_message = 8192;
 constexpr std::uint64_t slow_to_check = 65536;
 
 struct defaults {
-  const char* text;
+  kind what;
+  const char* text;   ///< for --help
+  const char* title;  ///< for the head of the table
   std::uint64_t min_size, max_size;
   repetitions small, large;
 };
 
+// Sizes and repetitions are OSU's.
+constexpr repetitions often{100, 10000}, seldom{10, 1000};     // latencies of two
+constexpr repetitions windows{10, 100}, large_windows{2, 20};  // bandwidths
+constexpr repetitions calls{200, 1000}, large_calls{10, 100};  // collectives
+constexpr defaults all_defaults[] = {
+    {kind::latency, "One-way latency between rank 0 and rank 1: half a ping-pong.", "one-way latency", 0,
+     4u << 20, often, seldom},
+    {kind::bandwidth, "Bandwidth from rank 0 to rank 1: windows of messages in flight.", "bandwidth", 1,
+     4u << 20, windows, large_windows},
+    {kind::both_ways,
+     "Bandwidth between rank 0 and rank 1 with windows of messages in both directions at once.",
+     "bandwidth of both directions", 1, 4u << 20, windows, large_windows},
+    {kind::pairs_bandwidth,
+     "Bandwidth and message rate of all pairs at once: rank r sends to rank r + n/2, windows of messages in "
+     "flight.",
+     "bandwidth of all pairs", 1, 4u << 20, windows, large_windows},
+    {kind::pairs_latency, "One-way latency with ping-pongs of all pairs at once: rank r with rank r + n/2.",
+     "one-way latency, all pairs at once", 0, 4u << 20, often, seldom},
+    {kind::put_latency, "Latency of a put by rank 0 into memory of rank 1, until it is there (flush).",
+     "latency of a put and its flush", 1, 4u << 20, often, seldom},
+    {kind::get_latency, "Latency of a get by rank 0 from memory of rank 1.", "latency of a get", 1, 4u << 20,
+     often, seldom},
+    {kind::put_bandwidth, "Bandwidth of puts by rank 0 into memory of rank 1: windows of puts, then a flush.",
+     "bandwidth of puts", 1, 4u << 20, windows, large_windows},
+    {kind::get_bandwidth, "Bandwidth of gets by rank 0 from memory of rank 1: windows of gets in flight.",
+     "bandwidth of gets", 1, 4u << 20, windows, large_windows},
+    {kind::allreduce, "Latency of an all-reduce (sum of floats) over all ranks.", "all-reduce, sum of floats",
+     4, 1u << 20, calls, large_calls},
+    {kind::barrier, "Latency of a barrier over all ranks.", "barrier", 0, 0, {200, 10000}, {200, 10000}},
+    {kind::broadcast, "Latency of a broadcast from rank 0.", "broadcast from rank 0", 1, 1u << 20, calls,
+     large_calls},
+    {kind::reduce, "Latency of a reduction (sum of floats) to rank 0.", "reduction to rank 0, sum of floats",
+     4, 1u << 20, calls, large_calls},
+    {kind::gather, "Latency of a gather at rank 0; sizes are of one rank's block.",
+     "gather at rank 0, bytes of each rank", 1, 1u << 20, calls, large_calls},
+    {kind::scatter, "Latency of a scatter from rank 0; sizes are of one rank's block.",
+     "scatter from rank 0, bytes for each rank", 1, 1u << 20, calls, large_calls},
+    {kind::allgather, "Latency of an allgather; sizes are of one rank's block.",
+     "allgather, bytes of each rank", 1, 1u << 20, calls, large_calls},
+    {kind::alltoall, "Latency of an all-to-all exchange; sizes are of one rank's block for another.",
+     "all-to-all, bytes of each rank for each", 1, 1u << 20, calls, large_calls}};
+
 const defaults& defaults_of(kind what) {
-  static const defaults latency{
-      "One-way latency between rank 0 and rank 1: half a ping-pong.", 0, 4u << 20, {100, 10000}, {10, 1000}};
-  static const defaults bandwidth{
-      "Bandwidth from rank 0 to rank 1: windows of messages in flight.", 1, 4u << 20, {10, 100}, {2, 20}};
-  static const defaults allreduce{
-      "Latency of an all-reduce (sum of floats) over all ranks.", 4, 1u << 20, {200, 1000}, {10, 100}};
-  static const defaults barrier{"Latency of a barrier over all ranks.", 0, 0, {200, 10000}, {200, 10000}};
-  static const defaults reduce{
-      "Latency of a reduction (sum of floats) to rank 0.", 4, 1u << 20, {200, 1000}, {10, 100}};
-  static const defaults broadcast{"Latency of a broadcast from rank 0.", 1, 1u << 20, {200, 1000}, {10, 100}};
-  static const defaults gather{
-      "Latency of a gather at rank 0; sizes are of one rank's block.", 1, 1u << 20, {200, 1000}, {10, 100}};
-  static const defaults scatter{"Latency of a scatter from rank 0; sizes are of one rank's block.",
-                                1,
-                                1u << 20,
-                                {200, 1000},
-                                {10, 100}};
-  static const defaults allgather{
-      "Latency of an allgather; sizes are of one rank's block.", 1, 1u << 20, {200, 1000}, {10, 100}};
-  static const defaults alltoall{
-      "Latency of an all-to-all exchange; sizes are of one rank's block for another.",
-      1,
-      1u << 20,
-      {200, 1000},
-      {10, 100}};
-  switch (what) {
-    case kind::latency:
-      return latency;
-    case kind::bandwidth:
-      return bandwidth;
-    case kind::allreduce:
-      return allreduce;
-    case kind::barrier:
-      return barrier;
-    case kind::broadcast:
-      return broadcast;
-    case kind::reduce:
-      return reduce;
-    case kind::gather:
-      return gather;
-    case kind::scatter:
-      return scatter;
-    case kind::allgather:
-      return allgather;
-    case kind::alltoall:
-      break;
-  }
-  return alltoall;
+  return *std::find_if(std::begin(all_defaults), std::end(all_defaults),
+                       [&](const defaults& one) { return one.what == what; });
+}
+
+bool has_window(kind what) {
+  return what == kind::bandwidth || what == kind::both_ways || what == kind::pairs_bandwidth ||
+         what == kind::put_bandwidth || what == kind::get_bandwidth;
 }
 
 std::uint64_t parse_size(std::string_view text) {
@@ -106,6 +110,11 @@ bool first_rank() {
 
 }  // namespace
 
+std::string title_of(const options& of) {
+  const char* title = defaults_of(of.what).title;
+  return has_window(of.what) ? fmt::format("{}, window {}", title, of.window) : title;
+}
+
 std::optional<int> parse(int argc, char** argv, options& into) {
   const defaults& by_kind = defaults_of(into.what);
   into.min_size = by_kind.min_size;
@@ -117,7 +126,7 @@ std::optional<int> parse(int argc, char** argv, options& into) {
         ->type_name("MIN:MAX");
   app.add_option("-i", into.iterations, "timed repetitions of each size")->check(CLI::Range(1, 1 << 30));
   app.add_option("-x", into.warmup, "untimed repetitions before them")->check(CLI::Range(0, 1 << 30));
-  if (into.what == kind::bandwidth)
+  if (has_window(into.what))
     app.add_option("-W", into.window, "messages in flight")->check(CLI::Range(1, 1 << 16));
   app.add_flag("-f", into.full, "all columns");
   app.add_flag(

@@ -12,6 +12,13 @@ namespace bench {
 enum class kind {
   latency,
   bandwidth,
+  both_ways,
+  pairs_bandwidth,
+  pairs_latency,
+  put_latency,
+  get_latency,
+  put_bandwidth,
+  get_bandwidth,
   allreduce,
   barrier,
   broadcast,
@@ -35,6 +42,9 @@ struct options {
   bool pin = false;
   std::string json;  ///< empty: none; "-": standard output, and no table
 };
+
+/// What it measures, for the head of the table: "one-way latency".
+std::string title_of(const options& of);
 
 /// Exit statuses of every benchmark.
 inline constexpr int exit_failed = 1;  ///< wrong data, or the library reported an error

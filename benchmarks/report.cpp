@@ -10,38 +10,12 @@ namespace bench {
 report::report(const options& with, std::string library, int ranks, std::vector<column> columns)
     : with_(with), library_(std::move(library)), ranks_(ranks), columns_(std::move(columns)) {
   if (with_.json == "-") return;
-  fmt::print("# {}: {}, {}, {} ranks{}\n", with_.program, title(), library_, ranks_,
+  fmt::print("# {}: {}, {}, {} ranks{}\n", with_.program, title_of(with_), library_, ranks_,
              with_.check ? ", every byte checked" : "");
   fmt::print("{:<10}", "# Size");
   for (const column& c : columns_) fmt::print("{:>18}", c.heading);
   fmt::print("\n");
   std::fflush(stdout);
-}
-
-std::string report::title() const {
-  switch (with_.what) {
-    case kind::latency:
-      return "one-way latency";
-    case kind::bandwidth:
-      return fmt::format("bandwidth, window {}", with_.window);
-    case kind::allreduce:
-      return "all-reduce, sum of floats";
-    case kind::barrier:
-      return "barrier";
-    case kind::broadcast:
-      return "broadcast from rank 0";
-    case kind::reduce:
-      return "reduction to rank 0, sum of floats";
-    case kind::gather:
-      return "gather at rank 0, bytes of each rank";
-    case kind::scatter:
-      return "scatter from rank 0, bytes for each rank";
-    case kind::allgather:
-      return "allgather, bytes of each rank";
-    case kind::alltoall:
-      return "all-to-all, bytes of each rank for each";
-  }
-  return {};
 }
 
 void report::row(std::uint64_t size, const std::vector<double>& values) {

@@ -30,7 +30,6 @@ class report {
     std::uint64_t size;
     std::vector<double> values;
   };
-  std::string title() const;
   std::string json() const;
 
   options with_;

@@ -1,6 +1,7 @@
 // An MPI library under the same measuring loops. Compiled once against each MPI found.
 #pragma once
 
+#include "one_sided.hpp"
 #include "ranks.hpp"
 
 #include <mpi.h>
@@ -14,6 +15,13 @@ namespace bench {
 class mpi_ranks {
  public:
   using request = MPI_Request;
+
+  /// A window that MPI has allocated, open for the accesses of all.
+  struct exposed {
+    MPI_Win window = MPI_WIN_NULL;
+    void* memory = nullptr;
+    std::byte* data() { return static_cast<std::byte*>(memory); }
+  };
 
   mpi_ranks() {
     MPI_Init(nullptr, nullptr);
@@ -70,6 +78,37 @@ class mpi_ranks {
     const int n = static_cast<int>(bytes);
     MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD);
   }
+  exposed expose(std::size_t bytes) {
+    exposed made;
+    bytes = (bytes + 4095) / 4096 * 4096;  // MPICH 4.0.2 mistakes where windows of 72 bytes lie
+    MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &made.memory,
+                     &made.window);
+    MPI_Win_lock_all(0, made.window);
+    return made;
+  }
+  void conceal(exposed& memory) {
+    MPI_Win_unlock_all(memory.window);
+    MPI_Win_free(&memory.window);
+  }
+  void put_and_flush(exposed& memory, const void* data, std::size_t bytes, int to, std::size_t offset) {
+    start_put(memory, data, bytes, to, offset);
+    MPI_Win_flush(to, memory.window);
+  }
+  void get_and_flush(exposed& memory, void* data, std::size_t bytes, int from, std::size_t offset) {
+    start_get(memory, data, bytes, from, offset);
+    MPI_Win_flush(from, memory.window);
+  }
+  void start_put(exposed& memory, const void* data, std::size_t bytes, int to, std::size_t offset) {
+    const int n = static_cast<int>(bytes);
+    MPI_Put(data, n, MPI_BYTE, to, static_cast<MPI_Aint>(offset), n, MPI_BYTE, memory.window);
+  }
+  void start_get(exposed& memory, void* data, std::size_t bytes, int from, std::size_t offset) {
+    const int n = static_cast<int>(bytes);
+    MPI_Get(data, n, MPI_BYTE, from, static_cast<MPI_Aint>(offset), n, MPI_BYTE, memory.window);
+  }
+  void finish_puts(exposed& memory, int to) { MPI_Win_flush(to, memory.window); }
+  void finish_gets(exposed& memory, int from) { MPI_Win_flush(from, memory.window); }
+  void sync(exposed& memory) { MPI_Win_sync(memory.window); }
   [[noreturn]] void fail(const std::string& why) {
     std::fprintf(stderr, "%s\n", why.c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -90,6 +129,6 @@ class mpi_ranks {
   int size_ = 0;
 };
 
-static_assert(message_ranks<mpi_ranks>);
+static_assert(one_sided_ranks<mpi_ranks>);
 
 }  // namespace bench

@@ -44,6 +44,33 @@ TEST_CASE("vb_bw validates from 1 byte to 4 MiB", "[benchmarks]") {
   must_validate("launcher/rdmarun -n 2 benchmarks/vb_bw -m 1:4194304 -i 5 -x 1 -c", "4194304");
 }
 
+TEST_CASE("vb_bibw validates from 1 byte to 4 MiB", "[benchmarks]") {
+  must_validate("launcher/rdmarun -n 2 benchmarks/vb_bibw -m 1:4194304 -i 5 -x 1 -c", "4194304");
+}
+
+TEST_CASE("the benchmarks of all pairs validate with two ranks, four, and one too many", "[benchmarks]") {
+  const int ranks = GENERATE(2, 4, 5);
+  must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_multi_lat -m 0:1m -i 5 -x 1 -c", ranks),
+                "1048576");
+  must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_mbw_mr -m 1:1m -i 2 -x 1 -W 16 -c", ranks),
+                "1048576");
+}
+
+TEST_CASE("puts and gets validate, in pieces and in windows", "[benchmarks]") {
+  const std::string name = GENERATE("put_latency", "get_latency", "put_bw", "get_bw");
+  const int ranks = GENERATE(2, 3);
+  must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_{} -m 1:4m -i 4 -x 1 -c", ranks, name),
+                "4194304");
+}
+
+TEST_CASE("puts and gets validate where ranks may not read each other's memory", "[benchmarks]") {
+  const std::string name = GENERATE("put_bw", "get_bw");
+  must_validate(
+      fmt::format("VERBENA_SINGLE_COPY=off launcher/rdmarun -n 2 benchmarks/vb_{} -m 1:1m -i 2 -x 1 -c",
+                  name),
+      "1048576");
+}
+
 TEST_CASE("further ranks wait for the measuring pair and end with it", "[benchmarks]") {
   must_validate("launcher/rdmarun -n 5 benchmarks/vb_latency -m 1k:1k -i 100 -c", "1024");
   must_validate("launcher/rdmarun -n 4 benchmarks/vb_bw -m 1k:1k -i 10 -c", "1024");
@@ -53,8 +80,8 @@ TEST_CASE("vb_allreduce validates with each algorithm forced and 1, 2, 3 and 7 r
   const std::string algorithm = GENERATE("recursive_doubling", "ring", "node", "auto");
   const int ranks = GENERATE(1, 2, 3, 7);
   must_validate(
-      fmt::format("VERBENA_ALLREDUCE={} launcher/rdmarun -n {} benchmarks/vb_allreduce -m 4:{} -i 2 -x 1 -c", algorithm,
-                  ranks, largest_allreduce),
+      fmt::format("VERBENA_ALLREDUCE={} launcher/rdmarun -n {} benchmarks/vb_allreduce -m 4:{} -i 2 -x 1 -c",
+                  algorithm, ranks, largest_allreduce),
       largest_allreduce);
 }
 
@@ -73,9 +100,10 @@ TEST_CASE("the other collectives validate with each algorithm forced", "[benchma
   for (const row& one : rows)
     for (const std::string& algorithm : one.algorithms)
       for (const int ranks : {1, 2, 5})
-        must_validate(fmt::format("VERBENA_{}={} launcher/rdmarun -n {} benchmarks/vb_{} -m {}:262144 -i 2 -x 1 -c",
-                                  one.variable, algorithm, ranks, one.benchmark, one.least),
-                      "262144");
+        must_validate(
+            fmt::format("VERBENA_{}={} launcher/rdmarun -n {} benchmarks/vb_{} -m {}:262144 -i 2 -x 1 -c",
+                        one.variable, algorithm, ranks, one.benchmark, one.least),
+            "262144");
   for (const int ranks : {1, 2, 5})
     must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_barrier -i 20 -c", ranks), "0");
 }
@@ -106,10 +134,27 @@ TEST_CASE("the JSON has the figures of the table", "[benchmarks]") {
                              !Contains("# Size"));
 }
 
+TEST_CASE("the benchmarks of puts, both ways and pairs have OSU's columns", "[benchmarks]") {
+  const auto head_of = [](const std::string& words) {
+    const finished end = run("launcher/rdmarun -n 2 benchmarks/" + words + " -f");
+    INFO(words << "\n" << end.errors);
+    CHECK(end.status == 0);
+    return end.output;
+  };
+  CHECK_THAT(head_of("vb_bibw -m 8:8 -i 2 -W 4"), Contains("bandwidth of both directions, window 4") &&
+                                                      Contains("Bandwidth (MB/s)") && Contains("Messages/s"));
+  CHECK_THAT(head_of("vb_mbw_mr -m 8:8 -i 2"), Contains("Bandwidth (MB/s)") && Contains("Messages/s"));
+  CHECK_THAT(head_of("vb_multi_lat -m 8:8 -i 2"), Contains("Latency (us)"));
+  CHECK_THAT(head_of("vb_put_latency -m 8:8 -i 2"), Contains("Latency (us)") && Contains("Iterations"));
+  CHECK_THAT(head_of("vb_get_bw -m 8:8 -i 2"),
+             Contains("bandwidth of gets, window 64") && Contains("Bandwidth (MB/s)"));
+}
+
 #ifdef VERBENA_TEST_HOOKS
 TEST_CASE("a byte flipped below the API makes -c fail with size, rank and offset", "[benchmarks][faults]") {
   for (const char* benchmark :
-       {"vb_latency -m 64:64 -c", "vb_latency -m 1m:1m -c -i 5", "vb_bw -m 4k:4k -c -i 5"}) {
+       {"vb_latency -m 64:64 -c", "vb_latency -m 1m:1m -c -i 5", "vb_bw -m 4k:4k -c -i 5",
+        "vb_bibw -m 4k:4k -c -i 5", "vb_mbw_mr -m 4k:4k -c -i 5", "vb_multi_lat -m 64:64 -c"}) {
     const finished end =
         run(fmt::format("VERBENA_TEST_FAULTS=flip_byte launcher/rdmarun -n 2 benchmarks/{}", benchmark));
     INFO(benchmark << "\n" << end.errors);
