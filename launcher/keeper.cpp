@@ -64,7 +64,7 @@ class keeper {
 
  private:
   void obey();
-  void start(std::uint32_t rank, base::unique_fd output, base::unique_fd errors);
+  void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output, base::unique_fd errors);
   void signal_ranks(int signal, bool from_terminal);
   void reap();
   void report(const keeper_report& what);
@@ -125,9 +125,12 @@ void keeper::obey() {
       for (; at < end; at += std::strlen(at) + 1) added_.emplace_back(at);
       break;
     }
-    case keeper_order::kind::start:
-      start(order.rank, std::move(fds[0]), std::move(fds[1]));
+    case keeper_order::kind::start: {
+      std::vector<unsigned> cpus((static_cast<std::size_t>(count) - sizeof order) / sizeof(unsigned));
+      std::memcpy(cpus.data(), packet.data() + sizeof order, cpus.size() * sizeof(unsigned));
+      start(order.rank, cpus, std::move(fds[0]), std::move(fds[1]));
       break;
+    }
     case keeper_order::kind::signal:
       signal_ranks(order.signal, order.from_terminal);
       break;
@@ -140,7 +143,8 @@ void keeper::obey() {
   }
 }
 
-void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd errors) {
+void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
+                   base::unique_fd errors) {
   std::vector<std::string> own = {
       fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.program_of.size()),
       fmt::format("VERBENA_LOCAL_RANK={}", rank),
@@ -170,8 +174,7 @@ void keeper::start(std::uint32_t rank, base::unique_fd output, base::unique_fd e
   request.kept = plan_.segment_fd;
   request.own_group = !reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
   request.signal_mask = plan_.signal_mask;
-  std::vector<unsigned long> mask;
-  if (!plan_.cpus.empty()) mask = affinity_mask(plan_.cpus[rank]);
+  const std::vector<unsigned long> mask = affinity_mask(cpus);
   request.cpus = mask;
   const spawn_result result =
       killing_ ? spawn_result{-1, start_step::make_process, ECANCELED} : spawn(request);

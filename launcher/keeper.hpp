@@ -24,7 +24,7 @@ namespace verbena::launcher {
 struct keeper_order {
   enum class kind : std::uint8_t {
     variables,  ///< followed by "NAME=value\0" strings: what PMIx adds to each rank's environment
-    start,      ///< start `rank`
+    start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not
     signal,     ///< send `signal` to each rank's process group
     kill,       ///< kill the whole descent until none is left, go on reporting
     end,        ///< the same, then exit
@@ -55,7 +55,6 @@ struct rank_plan {
   int input_rank = 0;                              ///< inherits the standard input; -1: nobody
   int segment_fd = -1;                             ///< inherited by each rank under the same number
   sigset_t signal_mask{};
-  std::vector<std::vector<unsigned>> cpus;  ///< that each rank is bound to; empty: none is
 };
 
 /// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.

@@ -30,8 +30,9 @@ void keeper_link::send_environment(const std::vector<std::string>& variables) {
   push({keeper_order::kind::variables}, std::move(tail));
 }
 
-void keeper_link::start(std::uint32_t rank) {
-  push({keeper_order::kind::start, false, rank});
+void keeper_link::start(std::uint32_t rank, const std::vector<unsigned>& cpus) {
+  push({keeper_order::kind::start, false, rank},
+       std::string(reinterpret_cast<const char*>(cpus.data()), cpus.size() * sizeof(unsigned)));
 }
 
 void keeper_link::signal(int number, bool from_terminal) {

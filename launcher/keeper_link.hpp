@@ -34,7 +34,8 @@ class keeper_link {
   keeper_link& operator=(const keeper_link&) = delete;
 
   void send_environment(const std::vector<std::string>& variables);
-  void start(std::uint32_t rank);
+  /// Bound to these processors, if any.
+  void start(std::uint32_t rank, const std::vector<unsigned>& cpus);
   void signal(int number, bool from_terminal);
   void kill_all();  ///< drops what has not been started
   void end();

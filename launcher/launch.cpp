@@ -55,10 +55,11 @@ base::nanoseconds seconds(double s) {
 
 }  // namespace
 
-launch::launch(const options& how, std::vector<std::uint32_t> programs, std::string host, int errors_fd,
-               segment_server& segment)
+launch::launch(const options& how, std::vector<std::uint32_t> programs, std::vector<std::vector<unsigned>> cpus,
+               std::string host, int errors_fd, segment_server& segment)
     : how_(how),
       programs_(std::move(programs)),
+      cpus_(std::move(cpus)),
       host_(std::move(host)),
       errors_fd_(errors_fd),
       segment_(segment),
@@ -113,7 +114,8 @@ int launch::run(base::unique_fd keeper, pmix_server& pmix) {
   };
   keeper_ = std::make_unique<keeper_link>(loop_, std::move(keeper), std::move(call));
   keeper_->send_environment(pmix.environment());
-  for (std::uint32_t rank = 0; rank < job_.size(); ++rank) keeper_->start(rank);
+  for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
+    keeper_->start(rank, rank < cpus_.size() ? cpus_[rank] : std::vector<unsigned>{});
   if (how_.timeout_s) loop_.after(seconds(*how_.timeout_s), [this] { on_timeout(); });
   loop_.before_sleep([this] {
     output_->pump();

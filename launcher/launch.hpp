@@ -19,9 +19,10 @@ namespace verbena::launcher {
 
 class launch {
  public:
-  /// `errors_fd` is the user's standard error; descriptor 2 may be something else by now.
-  launch(const options& how, std::vector<std::uint32_t> programs, std::string host, int errors_fd,
-         segment_server& segment);
+  /// `errors_fd` is the user's standard error; descriptor 2 may be something else by now. `cpus`: that each rank is
+  /// bound to; empty: none is.
+  launch(const options& how, std::vector<std::uint32_t> programs, std::vector<std::vector<unsigned>> cpus,
+         std::string host, int errors_fd, segment_server& segment);
 
   /// Children that were there before the keeper `pid`: whoever became rdmarun had them.
   void know_keeper(pid_t pid, std::vector<pid_t> strangers) {
@@ -51,6 +52,7 @@ class launch {
 
   const options& how_;
   std::vector<std::uint32_t> programs_;  // of each rank
+  std::vector<std::vector<unsigned>> cpus_;
   std::string host_;
   int errors_fd_;
   segment_server& segment_;

@@ -1,5 +1,5 @@
-// rdmarun: parse, prepare, fork the keeper, start the PMIx server, run. The order matters: the keeper is
-// forked before any thread exists, and after everything that it must inherit.
+// rdmarun: parse, prepare, fork the keeper, start the PMIx server, look at the machine, run. The order matters: the
+// keeper is forked before any thread exists, and after everything that it must inherit.
 #include "base/cores.hpp"
 #include "base/settings.hpp"
 #include "launcher/binder.hpp"
@@ -97,15 +97,7 @@ int run(const options& how) {
   wrong = raise_descriptor_limit(size);
   if (!wrong.empty()) return refuse(status_launcher, wrong);
 
-  keep_hwloc_small();
-  bound_job bound = bind_job(how.bind, size, mask, cores);
-  plan.cpus = bound.where.cpus;
-  pmix_job job{"verbena-" + random_name(), host, plan.program_of, {}, {}};
-  for (const auto& cpus : bound.where.cpus) {
-    job.cpuset.push_back(describe_cpus(cpus));
-    job.locality.push_back(locality_of(cpus, bound.processors));
-  }
-  segment_server segment{size, bound.where.cores, "verbena-segment-" + random_name()};
+  segment_server segment{size, "verbena-segment-" + random_name()};
   plan.segment_fd = segment.fd();
   plan.environment.push_back(segment.variable());
 
@@ -121,13 +113,22 @@ int run(const options& how) {
   release_standard_input();
 
   hidden_stderr chatter;
+  keep_hwloc_small();
+  pmix_server pmix;
+  pmix.prepare();
+  const bound_job bound = bind_job(how.bind, size, mask, cores);
+  segment.share_cores(bound.where.cores);
+  pmix_job job{"verbena-" + random_name(), host, plan.program_of, {}, {}};
+  for (const auto& cpus : bound.where.cpus) {
+    job.cpuset.push_back(describe_cpus(cpus));
+    job.locality.push_back(locality_of(cpus, bound.processors));
+  }
   if (size > cores && !how.quiet)
     chatter.print(fmt::format("rdmarun: {} ranks share {} core{}\n", size, cores, cores == 1 ? "" : "s"));
   if (bound.where.bound() && bound.where.shares_with_others && !how.quiet)
     chatter.print(
         "rdmarun: another job has bound ranks to some of the cores that --bind gives to this one\n");
   if (how.report_bindings) chatter.print(describe_bindings(bound, size, mask, host));
-  pmix_server pmix;
   wrong = pmix.start(job);
   if (how.verbose) chatter.print(chatter.text());
   if (!wrong.empty()) {
@@ -136,7 +137,7 @@ int run(const options& how) {
   }
   if (how.verbose)
     chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}\n", size, host, pmix_server::version()));
-  launch one{how, plan.program_of, host, chatter.user_fd(), segment};
+  launch one{how, plan.program_of, bound.where.cpus, host, chatter.user_fd(), segment};
   one.know_keeper(keeper_pid, std::move(strangers));
   return one.run(std::move(keeper), pmix);
 }

@@ -197,6 +197,10 @@ pmix_server::pmix_server() : event_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
   queue().fd = event_fd_.get();
 }
 
+pmix_server::~pmix_server() {
+  if (preparing_.joinable()) preparing_.join();
+}
+
 std::string pmix_server::version() {
   // "OpenPMIx 4.2.2, repo rev: …" or similar: the first word that begins with a digit.
   const std::string text = PMIx_Get_version();
@@ -221,11 +225,14 @@ std::string pmix_server::describe(const char* call, int status) const {
       PMIX_VERSION_RELEASE, likely_cause());
 }
 
-std::string pmix_server::start(const pmix_job& job) {
+void pmix_server::prepare() {
   ::setenv("PMIX_MCA_gds", "hash", 1);
   // A namespace that nobody can guess is the proof; credentials by user id would refuse ranks in user
   // namespaces.
   ::setenv("PMIX_MCA_psec", "none", 0);
+  // Its plugins are for compression and for batch systems: looking for them costs more than they are worth here.
+  ::setenv("PMIX_MCA_mca_base_component_disable_dlopen", "1", 0);
+  ::setenv("PMIX_MCA_pcompress_base_silence_warning", "1", 0);
 
   static pmix_server_module_t callbacks{};  // libpmix copies it, but may look at it later in other releases
   callbacks.client_connected2 = on_connected;
@@ -234,14 +241,21 @@ std::string pmix_server::start(const pmix_job& job) {
   callbacks.fence_nb = on_fence;
   callbacks.direct_modex = on_modex;
 
-  info_list options;
-  pmix_topology_t topology{};
-  topology.topology = flat_topology();
-  if (topology.topology != nullptr) {
-    topology.source = ::strdup("hwloc");
-    options.load(PMIX_TOPOLOGY2, &topology, PMIX_TOPO);
-  }
-  pmix_status_t status = PMIx_server_init(&callbacks, options.data(), options.size());
+  preparing_ = std::thread([this] {
+    info_list options;
+    pmix_topology_t topology{};
+    topology.topology = flat_topology();
+    if (topology.topology != nullptr) {
+      topology.source = ::strdup("hwloc");
+      options.load(PMIX_TOPOLOGY2, &topology, PMIX_TOPO);
+    }
+    prepared_ = PMIx_server_init(&callbacks, options.data(), options.size());
+  });
+}
+
+std::string pmix_server::start(const pmix_job& job) {
+  preparing_.join();
+  pmix_status_t status = prepared_;
   if (status != PMIX_SUCCESS) return describe("PMIx_server_init", status);
 
   info_list keys;

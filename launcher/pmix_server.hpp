@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace verbena::launcher {
@@ -39,11 +40,14 @@ class pmix_server {
   pmix_server();
   /// Libpmix is never finalised: the process ends with it, and its orderly end costs milliseconds for
   /// nothing.
-  ~pmix_server() = default;
+  ~pmix_server();
   pmix_server(const pmix_server&) = delete;
   pmix_server& operator=(const pmix_server&) = delete;
 
-  /// Starts the server and registers the job. Returns an empty string, or one sentence of what went wrong.
+  /// Starts the server on a thread of its own, for it takes as long as everything else before the first rank. The
+  /// environment of this process is libpmix's from here until `start` has returned.
+  void prepare();
+  /// Waits for that and registers the job. Returns an empty string, or one sentence of what went wrong.
   std::string start(const pmix_job& job);
 
   /// What each rank's environment needs, but for PMIX_RANK.
@@ -59,6 +63,8 @@ class pmix_server {
   std::string describe(const char* call, int status) const;
 
   base::unique_fd event_fd_;
+  std::thread preparing_;
+  int prepared_ = 0;  // the status of PMIx_server_init
   std::vector<std::string> environment_;
 };
 

@@ -22,11 +22,10 @@ namespace {
 
 }  // namespace
 
-segment_server::segment_server(std::uint32_t size, std::uint32_t cores, std::string socket_name)
+segment_server::segment_server(std::uint32_t size, std::string socket_name)
     : socket_name_(std::move(socket_name)) {
   base::job_shape shape;
   shape.job_size = size;
-  shape.cores = cores;
   for (std::uint32_t r = 0; r < size; ++r) shape.local_ranks.push_back(r);
   segment_ = base::create_segment(shape);
   struct stat about {};

@@ -18,10 +18,13 @@ namespace verbena::launcher {
 class segment_server {
  public:
   /// Throws verbena::error if the kernel refuses. `socket_name` must be unguessable.
-  segment_server(std::uint32_t size, std::uint32_t cores, std::string socket_name);
+  segment_server(std::uint32_t size, std::string socket_name);
 
   int fd() const { return segment_.get(); }
   std::string variable() const;  ///< "VERBENA_SEGMENT=FD:INODE:NAME"
+
+  /// How many cores the ranks share; said before the first of them starts.
+  void share_cores(std::uint32_t count) { page_.header().cores = count; }
 
   /// Writes a rank's state on the job page and wakes those who may be waiting for it: ranks that are in the
   /// job. News of a rank that joins wakes nobody: who waits for its messages is called by those. (Waking
