@@ -9,7 +9,17 @@ namespace {
 
 using words = std::vector<std::uint64_t>;
 
-enum class kind : std::uint8_t { barrier, broadcast, reduce, allreduce, gather, scatter, allgather, alltoall, count };
+enum class kind : std::uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  allreduce,
+  gather,
+  scatter,
+  allgather,
+  alltoall,
+  count
+};
 enum class form : std::uint8_t { blocking, started, persistent, count };
 
 /// One call: what goes in, what must come out.
@@ -45,8 +55,8 @@ void give(words& to, std::uint64_t key, int from, std::size_t at, std::size_t co
 }
 
 call make_call(dice& d, communicator on) {
-  static constexpr reduction operators[] = {reduction::sum, reduction::max, reduction::min, reduction::bit_xor,
-                                            reduction::bit_and};
+  static constexpr reduction operators[] = {reduction::sum, reduction::max, reduction::min,
+                                            reduction::bit_xor, reduction::bit_and};
   const auto n = static_cast<std::size_t>(on.size());
   const int me = on.rank().value;
   call c{};
@@ -92,7 +102,8 @@ call make_call(dice& d, communicator on) {
       break;
     case kind::alltoall:
       give(c.in, key, me, 0, c.block * n);
-      for (int r = 0; r < on.size(); ++r) give(c.right, key, r, static_cast<std::size_t>(me) * c.block, c.block);
+      for (int r = 0; r < on.size(); ++r)
+        give(c.right, key, r, static_cast<std::size_t>(me) * c.block, c.block);
       c.out.resize(c.right.size());
       break;
   }

@@ -37,7 +37,7 @@ void play(traffic& t, std::deque<owned_communicator>& kept) {
   if (kept.size() < 6 && d.one_in(8)) kept.push_back(dup(world));
   if (!kept.empty() && d.one_in(10)) kept.pop_front();
   const communicator on = kept.empty() || d.one_in(3) ? world : communicator(kept[d.below(kept.size())]);
-  switch (d.below(8)) {
+  switch (d.below(9)) {
     case 0:
     case 1:
     case 2:
@@ -52,6 +52,9 @@ void play(traffic& t, std::deque<owned_communicator>& kept) {
       break;
     case 6:
       access_memory(t, on, 40);
+      break;
+    case 7:
+      flood(t, on, 60);
       break;
     default:
       make_communicators(t, on, 50);

@@ -18,10 +18,26 @@ constexpr std::byte untouched{0xa5};
 
 }  // namespace
 
-const std::array<const char*, static_cast<std::size_t>(count::end)> count_names = {
-    "rounds", "sends", "synchronous sends", "receives", "from any source", "any tag", "probed", "persistent",
-    "cancelled", "truncated", "blocking pairs", "collectives", "started collectives", "persistent collectives",
-    "communicators", "puts", "gets", "atomics", "flags"};
+const std::array<const char*, static_cast<std::size_t>(count::end)> count_names = {"rounds",
+                                                                                   "sends",
+                                                                                   "synchronous sends",
+                                                                                   "receives",
+                                                                                   "from any source",
+                                                                                   "any tag",
+                                                                                   "probed",
+                                                                                   "persistent",
+                                                                                   "cancelled",
+                                                                                   "truncated",
+                                                                                   "blocking pairs",
+                                                                                   "flooded",
+                                                                                   "collectives",
+                                                                                   "started collectives",
+                                                                                   "persistent collectives",
+                                                                                   "communicators",
+                                                                                   "puts",
+                                                                                   "gets",
+                                                                                   "atomics",
+                                                                                   "flags"};
 
 std::uint64_t dice::roll() noexcept {
   state_ += 0x9e3779b97f4a7c15ULL;

@@ -48,8 +48,26 @@ class guarded_bytes {
 std::uint64_t word_of(std::uint64_t key, std::uint64_t at) noexcept;
 
 enum class count : std::uint8_t {
-  rounds, sends, synchronous_sends, receives, from_any_source, any_tag, probed, persistent, cancelled, truncated,
-  blocking_pairs, collectives, started_collectives, persistent_collectives, communicators, puts, gets, atomics, flags,
+  rounds,
+  sends,
+  synchronous_sends,
+  receives,
+  from_any_source,
+  any_tag,
+  probed,
+  persistent,
+  cancelled,
+  truncated,
+  blocking_pairs,
+  flooded,
+  collectives,
+  started_collectives,
+  persistent_collectives,
+  communicators,
+  puts,
+  gets,
+  atomics,
+  flags,
   end
 };
 extern const std::array<const char*, static_cast<std::size_t>(count::end)> count_names;
@@ -73,6 +91,7 @@ struct traffic {
 // One round of each kind; collective over `on`. `salt` tells rounds inside rounds apart.
 void exchange_messages(traffic& t, communicator on, std::uint64_t salt);
 void talk_in_pairs(traffic& t, communicator on, std::uint64_t salt);
+void flood(traffic& t, communicator on, std::uint64_t salt);
 void run_collectives(traffic& t, communicator on, std::uint64_t salt);
 void access_memory(traffic& t, communicator on, std::uint64_t salt);
 void make_communicators(traffic& t, communicator on, std::uint64_t salt);
