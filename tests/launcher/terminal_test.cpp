@@ -146,8 +146,11 @@ TEST_CASE("in the background of a terminal a job that reads nothing is not stopp
 TEST_CASE("a change of the window's size reaches the ranks") {
   terminal screen{
       "$R -n 2 python3 -c 'import signal,time\n"
-      "signal.signal(signal.SIGWINCH,lambda *a: print(\"changed\",flush=True)); print(\"ready\",flush=True)\n"
-      "time.sleep(0.7)'"};
+      "seen=[]\n"
+      "def changed(*a): seen.append(1); print(\"changed\",flush=True)\n"
+      "signal.signal(signal.SIGWINCH,changed); print(\"ready\",flush=True)\n"
+      "end=time.time()+20\n"
+      "while not seen and time.time()<end: time.sleep(0.01)'"};
   REQUIRE(screen.sees("ready", 2));
   ::kill(-screen.pid(), SIGWINCH);
   CHECK(screen.wait() == 0);
