@@ -43,22 +43,29 @@ setting_row flag(std::string_view variable, bool settings::*member, std::string_
           }};
 }
 
+/// `most`: beyond it nobody can mean it, and products with it would overflow.
 template <class Integer>
-setting_row number(std::string_view variable, Integer settings::*member, std::string_view type,
+setting_row number(std::string_view variable, Integer settings::*member, std::string_view type, Integer most,
                    std::string_view text) {
   return {variable, type, text, [member](const settings& s) { return fmt::format("{}", s.*member); },
-          [member, type](settings& s, std::string_view value) -> std::string {
+          [member, type, most](settings& s, std::string_view value) -> std::string {
+            Integer given{};
             const bool right = [&] {
               if constexpr (std::is_unsigned_v<Integer>) {
-                if (type == "bytes") return parse_bytes(value, s.*member);
+                if (type == "bytes") return parse_bytes(value, given);
               }
-              return parse_integer(value, s.*member);
+              return parse_integer(value, given);
             }();
-            if (right) return {};
-            return type == "bytes" ? "a size such as 4096, 64k or 1m"
-                                   : fmt::format("a whole number ({})", type);
+            if (right && given <= most) {
+              s.*member = given;
+              return {};
+            }
+            return type == "bytes" ? fmt::format("a size such as 4096, 64k or 1m, at most {}", most)
+                                   : fmt::format("a whole number ({}), at most {}", type, most);
           }};
 }
+
+constexpr std::uint64_t day_s = 24 * 60 * 60;
 
 }  // namespace
 
@@ -100,22 +107,22 @@ std::vector<setting_row> make_rows() {
             "auto|bruck|ring|node", "algorithm of the allgather"),
       words("VERBENA_ALLTOALL", &settings::alltoall, {"auto", "bruck", "pairwise", "node"},
             "auto|bruck|pairwise|node", "algorithm of the all-to-all exchange"),
-      number("VERBENA_EAGER_LIMIT", &settings::eager_limit, "bytes",
+      number("VERBENA_EAGER_LIMIT", &settings::eager_limit, "bytes", std::uint64_t{16} << 20,
              "largest message sent without asking the receiver first; 0: the fabric's own limit"),
       words("VERBENA_SINGLE_COPY", &settings::single_copy, {"auto", "off"}, "auto|off",
             "move large messages between ranks of a node by cross-memory attach"),
-      number("VERBENA_SPIN_US", &settings::spin_us, "microseconds",
+      number("VERBENA_SPIN_US", &settings::spin_us, "microseconds", std::int64_t{60'000'000},
              "spin this long before yielding; -1: by free cores"),
-      number("VERBENA_UNEXPECTED_BUDGET", &settings::unexpected_budget, "bytes",
+      number("VERBENA_UNEXPECTED_BUDGET", &settings::unexpected_budget, "bytes", std::uint64_t{1} << 40,
              "eager data one peer may leave here before it is received"),
-      number("VERBENA_SLOW_WAIT", &settings::slow_wait_s, "seconds",
+      number("VERBENA_SLOW_WAIT", &settings::slow_wait_s, "seconds", 365 * day_s,
              "a wait that lasts longer writes one line that says for what; 0: never"),
       flag("VERBENA_SINGLETON", &settings::singleton,
            "run as a job of one although another launcher is seen"),
       flag("VERBENA_EXPLAIN", &settings::explain,
            "print which fabric and protocol leads to each peer, and why, when a rank joins"),
       flag("VERBENA_STATS", &settings::stats, "print the counters of each rank when it leaves"),
-      number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds",
+      number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds", 365 * day_s,
              "deadline for what ranks exchange when they join under a launcher other than rdmarun"),
       {"VERBENA_TEST_FAULTS", "names", "faults injected below the API; obeyed by test builds only",
        [](const settings& s) { return s.test_faults; },

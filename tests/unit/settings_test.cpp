@@ -40,7 +40,11 @@ TEST_CASE("a wrong value is refused with variable, value and what would be right
   CHECK_THROWS_WITH(read({{"VERBENA_FABRIC", "self,shmm"}}),
                     "VERBENA_FABRIC='self,shmm' is not a list of self, shm, tcp, verbs");
   CHECK_THROWS_WITH(read({{"VERBENA_SPIN_US", "fast"}}),
-                    "VERBENA_SPIN_US='fast' is not a whole number (microseconds)");
+                    "VERBENA_SPIN_US='fast' is not a whole number (microseconds), at most 60000000");
+  CHECK_THROWS_WITH(read({{"VERBENA_EAGER_LIMIT", "17m"}}),
+                    "VERBENA_EAGER_LIMIT='17m' is not a size such as 4096, 64k or 1m, at most 16777216");
+  CHECK_THROWS_WITH(read({{"VERBENA_JOIN_TIMEOUT", "18446744073709551615"}}),
+                    "VERBENA_JOIN_TIMEOUT='18446744073709551615' is not a whole number (seconds), at most 31536000");
   CHECK_THROWS_WITH(read({{"VERBENA_SINGLETON", "maybe"}}), "VERBENA_SINGLETON='maybe' is not yes or no");
 }
 
