@@ -1,7 +1,13 @@
 #include "launcher/environment.hpp"
 
+#include "base/settings.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <utility>
 
 namespace verbena::launcher {
 namespace {
@@ -13,6 +19,21 @@ std::string_view name_of(std::string_view assignment) {
 auto position(const environment& variables, std::string_view name) {
   return std::find_if(variables.begin(), variables.end(),
                       [name](const std::string& v) { return name_of(v) == name && v.size() > name.size(); });
+}
+
+/// Letters to put in, leave out or change until `a` is `b` (Wagner and Fischer, The string-to-string correction problem,
+/// 1974).
+std::size_t letters_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({changed, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
 }
 
 }  // namespace
@@ -60,6 +81,25 @@ std::string apply_request(environment& variables, std::string_view request) {
     return "a variable that is set here, or NAME=value";
   }
   return {};
+}
+
+std::vector<std::string> misspelt_settings(const environment& variables) {
+  std::vector<std::string> sentences;
+  const auto settings = base::setting_rows();
+  for (const std::string& variable : variables) {
+    const std::string_view name = name_of(variable);
+    if (!name.starts_with("VERB") || belongs_to_a_job(name)) continue;
+    std::size_t nearest = 3;
+    std::string_view meant;
+    for (const base::setting_row& row : settings)
+      if (const std::size_t distance = letters_between(name, row.variable); distance < nearest) {
+        nearest = distance;
+        meant = row.variable;
+      }
+    if (nearest > 0 && nearest < 3)
+      sentences.push_back(fmt::format("the variable {} is no setting and does nothing; is {} meant?", name, meant));
+  }
+  return sentences;
 }
 
 const char* find_variable(const environment& variables, std::string_view name) {

@@ -27,4 +27,8 @@ std::string apply_request(environment& variables, std::string_view request);
 /// The value of a variable, or nullptr.
 const char* find_variable(const environment& variables, std::string_view name);
 
+/// For each variable that is one or two letters away from a setting of the library, and none itself: a sentence that says
+/// so. Variables of the user's own that merely begin alike are left alone.
+std::vector<std::string> misspelt_settings(const environment& variables);
+
 }  // namespace verbena::launcher

@@ -124,6 +124,9 @@ int run(const options& how) {
     job.cpuset.push_back(describe_cpus(cpus));
     job.locality.push_back(locality_of(cpus, bound.processors));
   }
+  if (!how.quiet)
+    for (const std::string& sentence : misspelt_settings(plan.environment))
+      chatter.print(fmt::format("rdmarun: {}\n", sentence));
   if (size > cores && !how.quiet)
     chatter.print(fmt::format("rdmarun: {} ranks share {} core{}\n", size, cores, cores == 1 ? "" : "s"));
   if (bound.where.bound() && bound.where.shares_with_others && !how.quiet)

@@ -45,3 +45,11 @@ TEST_CASE("requests that make no sense are refused") {
   CHECK_FALSE(apply_request(e, "VERBENA_RANK=2").empty());
   CHECK(e == environment{"A=1"});
 }
+
+TEST_CASE("a setting that is misspelt is told, what merely looks alike is not") {
+  CHECK(misspelt_settings({"VERBENA_ALREDUCE=ring", "VERBENA_ALLREDUCE=ring", "VERBENA_RANK=1", "VERBENA_MY_OWN=2",
+                           "VERBENAFABRIC=shm", "HOME=/h"}) ==
+        std::vector<std::string>{
+            "the variable VERBENA_ALREDUCE is no setting and does nothing; is VERBENA_ALLREDUCE meant?",
+            "the variable VERBENAFABRIC is no setting and does nothing; is VERBENA_FABRIC meant?"});
+}
