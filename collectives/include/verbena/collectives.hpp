@@ -14,7 +14,8 @@
 //
 // Errors. invalid_argument for what can be seen at one rank, before anything is sent; mismatch; peer_failed
 // naming the rank that died, peer_left for one that has gone. After these the communicator's further
-// collectives fail alike.
+// collectives fail alike. A member that lives may go on reading and writing the buffers of a call that has failed, for it
+// may not know of it yet: keep them until the communicator, or the job, has ended.
 //
 // Buffers may lie at any address, except that those of reductions are aligned for their elements. Sizes are
 // 64 bits wide; scratch stays below 64 MiB whatever the size. One thread at a time per context (thread level
