@@ -19,7 +19,8 @@ std::vector<unsigned> all_cpus(const placement& where) {
 
 }  // namespace
 
-bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable) {
+bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable,
+                   const core_locks& locks) {
   bound_job job;
   placement_request request{policy, ranks, {}, usable, {}};
   const bool automatic = policy == binding::automatic;
@@ -31,10 +32,9 @@ bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& 
   }
   job.processors = wiring_of(mask);
   request.processors = job.processors;
-  job.locks.emplace();
   // Another job may take a core between the look and the locks: then look again.
   for (int attempt = 0; attempt < 16; ++attempt) {
-    const auto held = job.locks->held_by_others(mask);
+    const auto held = locks.held_by_others(mask);
     if (!held) {
       // Without locks nobody can know what other jobs do: only what was asked for is bound.
       if (automatic) request.held = mask;
@@ -47,7 +47,7 @@ bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& 
     if (!job.where.bound()) return job;
     std::vector<unsigned> wanted = all_cpus(job.where), free;
     std::set_difference(wanted.begin(), wanted.end(), held->begin(), held->end(), std::back_inserter(free));
-    if (job.locks->take(free)) return job;
+    if (locks.take(free)) return job;
   }
   job.where = place({binding::none, ranks, {}, usable, {}});
   job.where.reason = "other jobs are taking the cores at the same time";

@@ -5,7 +5,6 @@
 #include "launcher/core_locks.hpp"
 #include "launcher/placement.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +13,12 @@ namespace verbena::launcher {
 struct bound_job {
   placement where;
   std::vector<processor> processors;  ///< wiring of the mask; empty if nobody asked
-  std::optional<core_locks> locks;    ///< hold the cores as long as they live
 };
 
-/// `mask`: the processors this command may use; `usable`: how many of them, after the quota.
-bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable);
+/// `mask`: the processors this command may use; `usable`: how many of them, after the quota. The cores are held through
+/// `locks`.
+bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable,
+                   const core_locks& locks);
 
 /// One line per rank, for --report-bindings.
 std::string describe_bindings(const bound_job& job, unsigned ranks, const std::vector<unsigned>& mask,

@@ -108,6 +108,7 @@ int run(const options& how) {
   siginfo_t none{};
   std::vector<pid_t> strangers;
   if (::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT) == 0) strangers = find_descent(::getpid());
+  const core_locks locks;  // the keeper has a part in them: cores are held until the last rank is gone
   pid_t keeper_pid = 0;
   base::unique_fd keeper = start_keeper(plan, keeper_pid);
   if (!keeper) return refuse(status_launcher, "cannot start a process");
@@ -117,7 +118,7 @@ int run(const options& how) {
   keep_hwloc_small();
   pmix_server pmix;
   pmix.prepare();
-  const bound_job bound = bind_job(how.bind, size, mask, cores);
+  const bound_job bound = bind_job(how.bind, size, mask, cores, locks);
   segment.share_cores(bound.where.cores);
   pmix_job job{"verbena-" + random_name(), host, plan.program_of, {}, {}};
   for (const auto& cpus : bound.where.cpus) {

@@ -120,6 +120,17 @@ TEST_CASE("kill -9 of rdmarun and its keeper frees the cores") {
         std::string::npos);
 }
 
+TEST_CASE("cores are held while a rank may live, although rdmarun has been killed") {
+  const auto cores = two_cores();
+  if (cores.empty()) return;
+  const outcome got =
+      on_two(cores,
+             "mkfifo $T/d/held; $R --bind core -n 2 sh -c \"echo > $T/d/held; sleep 30\" & p=$!\n"
+             "read a < $T/d/held; k=$(pgrep -P $p rdmarun-keeper); kill -STOP $k; kill -9 $p; sleep 0.3\n"
+             "$R --report-bindings -n 2 true; kill -CONT $k");
+  CHECK(got.errors.find("(another job holds the cores)") != std::string::npos);
+}
+
 TEST_CASE("ranks stay inside taskset and cpuset, and share what there is quietly") {
   const auto cores = two_cores();
   if (cores.empty()) return;
