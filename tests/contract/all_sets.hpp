@@ -10,6 +10,6 @@
 namespace verbena::contract {
 
 using all_sets = std::tuple<self_set, sim_set<calm_world>, sim_set<rough_world>, sim_set<streaming_world>,
-                            sim_set<tiny_world>, shm_set<true>, shm_set<false>>;
+                            sim_set<tiny_world>, sim_set<lossy_world>, shm_set<true>, shm_set<false>>;
 
 }  // namespace verbena::contract

@@ -56,6 +56,22 @@ struct tiny_world {
   }
 };
 
+/// Links that lose a tenth of everything.
+struct lossy_world {
+  static constexpr const char* name = "sim, lossy links";
+  static transport::sim::world_options options() {
+    transport::sim::world_options o;
+    o.seed = 11;
+    o.jitter = 2 * base::microsecond;
+    o.window = 16;
+    o.loss_ppm = 100'000;
+    o.duplicate_ppm = 50'000;
+    o.reorder_ppm = 100'000;
+    o.completes_at_once_ppm = 300'000;
+    return o;
+  }
+};
+
 template <class World, class Fabric = transport::sim::sim_fabric>
 class sim_set {
  public:

@@ -6,16 +6,6 @@
 
 namespace verbena::transport::sim {
 
-template <class Choose>
-std::vector<std::uint32_t> sim_world::in_order_of_posting(Choose&& choose) {
-  std::vector<std::uint32_t> chosen;
-  for (std::uint32_t i = 0; i < pool_.size(); ++i)
-    if (pool_[i].what != parcel_kind::none && choose(pool_[i])) chosen.push_back(i);
-  std::sort(chosen.begin(), chosen.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return pool_[a].serial < pool_[b].serial; });
-  return chosen;
-}
-
 void sim_world::kill_at(peer who, base::nanoseconds time) {
   const std::uint32_t index = pool_.take();
   pool_[index].what = parcel_kind::death;
@@ -29,6 +19,7 @@ void sim_world::kill(peer who) {
   at.alive = false;
   counted_.add(counter::deaths);
   while (at.inbox_first != no_parcel) release(take_from_inbox(who.index, any_peer));
+  for (std::uint32_t i = 0; sessions_ && i < size(); ++i) abandon(who.index, i);
   lose_what_it_sent(who.index);
   strand_answers_of(who.index);
   spread_the_news(who.index);
@@ -43,9 +34,10 @@ void sim_world::lose_what_it_sent(std::uint32_t dead) {
   for (const std::uint32_t index : in_order_of_posting([&](const parcel& p) { return p.from == dead; })) {
     parcel& p = pool_[index];
     const bool put = p.what == parcel_kind::put || p.what == parcel_kind::put_with_flag;
-    const bool carried = p.what == parcel_kind::packet || p.what == parcel_kind::flag || put ||
-                         p.what == parcel_kind::fetch_add || p.what == parcel_kind::compare_swap;
-    if (p.place == parcel_place::inbox) continue;  // has arrived
+    const bool packet = p.what == parcel_kind::packet || p.what == parcel_kind::sequenced;
+    const bool carried = packet || p.what == parcel_kind::flag || put || p.what == parcel_kind::fetch_add ||
+                         p.what == parcel_kind::compare_swap;
+    if (p.place == parcel_place::inbox || p.place == parcel_place::held) continue;  // has arrived
     if (!carried || !reachable(p.to)) {
       release(index);
       continue;
@@ -62,7 +54,7 @@ void sim_world::lose_what_it_sent(std::uint32_t dead) {
       release(index);
       continue;
     }
-    if (p.what == parcel_kind::packet || p.what == parcel_kind::flag) continue;
+    if (packet || p.what == parcel_kind::flag) continue;
     const bool done = apply(p, p.local.size) == errc::success;
     if (done && p.what == parcel_kind::put_with_flag) {
       p.what = parcel_kind::flag;
@@ -87,18 +79,21 @@ void sim_world::spread_the_news(std::uint32_t dead) {
     const std::uint32_t index = pool_.take();
     parcel& p = pool_[index];
     p.what = parcel_kind::down;
+    p.error = errc::peer_failed;
     p.from = dead;
     p.to = i;
     p.serial = serial_++;
     const auto way = links_.find((std::uint64_t{dead} << 32) | i);
-    const base::nanoseconds after = way == links_.end() ? 0 : way->second.last_arrival;
+    const base::nanoseconds after =
+        way == links_.end() ? 0 : std::max(way->second.last_arrival, way->second.latest);
     schedule(index, std::max(now_ + delay(), after));
   }
 }
 
-void sim_world::fail_pending(std::uint32_t owner, std::uint32_t dead) {
+void sim_world::fail_pending(std::uint32_t owner, std::uint32_t dead, errc why) {
   endpoints_[owner].down.push_back(dead);
   counted_.add(counter::peer_downs);
+  if (sessions_) abandon(owner, dead);
   // A completion may post, withdraw or free: what is noted here is looked up again before it is touched.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> noted;
   for (const std::uint32_t index : in_order_of_posting(
@@ -109,7 +104,7 @@ void sim_world::fail_pending(std::uint32_t owner, std::uint32_t dead) {
     if (p.op == nullptr || p.serial != serial) continue;
     operation& op = *p.op;
     release(index);
-    op.complete(errc::peer_failed);
+    op.complete(why);
   }
 }
 

@@ -11,6 +11,18 @@
 
 namespace verbena::transport::sim {
 
+/// A time in which nothing passes between some endpoints; then their sessions resume.
+struct outage {
+  static constexpr std::uint32_t everybody = UINT32_MAX;
+  base::nanoseconds from = 0, until = 0;  ///< virtual; none if they are equal
+  std::uint32_t one = everybody, other = everybody;
+
+  bool covers(std::uint32_t a, std::uint32_t b) const noexcept {
+    auto meets = [](std::uint32_t who, std::uint32_t end) { return end == everybody || end == who; };
+    return (meets(a, one) && meets(b, other)) || (meets(b, one) && meets(a, other));
+  }
+};
+
 struct world_options {
   std::uint64_t seed = 1;
   std::uint32_t size = 2;  ///< endpoints
@@ -36,6 +48,22 @@ struct world_options {
   std::uint32_t again_ppm = 0;              ///< a post is refused although there is room; at most 900,000
   std::uint32_t refuse_region_ppm = 0;      ///< a registration is refused
   std::uint32_t completes_at_once_ppm = 0;  ///< a small put is copied and `done` instead of `pending`
+
+  // The links. Any of these puts a session between the endpoints (transport/session); one-sided operations are
+  // not lost, as on a reliable queue pair, but they do end with an outage.
+  bool session = false;             ///< one even over perfect links
+  std::uint32_t loss_ppm = 0;       ///< a packet, or an answer of the session, is lost; at most 500,000
+  std::uint32_t duplicate_ppm = 0;  ///< it arrives twice
+  std::uint32_t reorder_ppm = 0;    ///< it is held up, and later ones pass
+  outage link_outage;
+
+  // Planted faults: with one of them the tests must fail.
+  bool drop_ack = false;  ///< an acknowledgement is sometimes taken for one of everything sent so far
+
+  bool has_session() const noexcept {
+    return session || loss_ppm != 0 || duplicate_ppm != 0 || reorder_ppm != 0 ||
+           link_outage.until > link_outage.from;
+  }
 };
 
 enum class counter : std::uint8_t {
@@ -56,16 +84,53 @@ enum class counter : std::uint8_t {
   lost_with_the_dead,
   torn_puts,
   peer_downs,
+  lost,
+  duplicated,
+  reordered,
+  retransmitted,
+  duplicates_dropped,
+  early_dropped,
+  stale_dropped,
+  acks,
+  outages,
+  resumes,
+  replayed_one_sided,
+  outcomes_unknown,
+  links_given_up,
   count_
 };
 
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(counter::count_)> counter_names = {
-    "packets",      "packet_bytes",    "puts",
-    "put_bytes",    "flags",           "gets",
-    "atomics",      "regions",         "shared",
-    "again_full",   "again_by_chance", "regions_refused",
-    "keys_refused", "deaths",          "lost_with_the_dead",
-    "torn_puts",    "peer_downs"};
+    "packets",
+    "packet_bytes",
+    "puts",
+    "put_bytes",
+    "flags",
+    "gets",
+    "atomics",
+    "regions",
+    "shared",
+    "again_full",
+    "again_by_chance",
+    "regions_refused",
+    "keys_refused",
+    "deaths",
+    "lost_with_the_dead",
+    "torn_puts",
+    "peer_downs",
+    "lost",
+    "duplicated",
+    "reordered",
+    "retransmitted",
+    "duplicates_dropped",
+    "early_dropped",
+    "stale_dropped",
+    "acks",
+    "outages",
+    "resumes",
+    "replayed_one_sided",
+    "outcomes_unknown",
+    "links_given_up"};
 
 class counters {
  public:

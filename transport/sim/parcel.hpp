@@ -28,9 +28,19 @@ enum class parcel_kind : std::uint8_t {
   down,        ///< news of the death of `from`
   nudge,       ///< makes an endpoint look again after a refusal by chance
   death,       ///< of `to`, planned
+  // Under a session (links.cpp, outage.cpp):
+  retained,   ///< a packet that `to` has not acknowledged; never under way itself
+  sequenced,  ///< a copy of it on its way
+  answer,     ///< what has arrived, told without a packet
+  timer,      ///< the session of `from` with `to` looks at the clock
+  parked,     ///< a one-sided operation whose end is not known, while the link is down
+  cut,        ///< an outage begins ...
+  mend,       ///< ... and ends
+  proposal,   ///< a new connection is asked for
+  agreed,     ///< and answered
 };
 
-enum class parcel_place : std::uint8_t { loose, agenda, inbox };
+enum class parcel_place : std::uint8_t { loose, agenda, inbox, held };
 
 inline constexpr std::uint32_t no_parcel = UINT32_MAX;
 
@@ -39,18 +49,22 @@ struct parcel {
   parcel_kind asked = parcel_kind::none;  ///< of a completion: what it completes
   parcel_place place = parcel_place::loose;
   bool holds_window = false;       ///< counts against the window of (from, to)
+  bool in_session = false;         ///< a one-sided operation that the session of (from, to) retains
   errc error = errc::success;      ///< of a completion
   std::uint32_t from = 0;          ///< who posted; of a completion too
   std::uint32_t to = 0;            ///< at whom it was posted
   std::uint32_t next = no_parcel;  ///< in an inbox
   std::uint64_t serial = 0;        ///< order of posting
+  std::uint64_t position = 0;      ///< in what the session retains
   operation* op = nullptr;         ///< what is pending at `from`
   envelope head;
   buffer local;  ///< at `from`; the user's until the completion
   remote_key key;
   std::uint64_t offset = 0;
   std::uint64_t words[2] = {};
-  std::vector<std::byte> bytes;  ///< payload, or what a get brings back; keeps its capacity when reused
+  session_header head_of_session;  ///< of what is sequenced, and of an answer
+  std::uint32_t incarnation = 0;   ///< of the connection on which it travels
+  std::vector<std::byte> bytes;    ///< payload, or what a get brings back; keeps its capacity when reused
 };
 
 /// Parcels stay where they are while the pool grows: completions may post.

@@ -12,7 +12,8 @@ post_result sim_world::admit(std::uint32_t from, std::uint32_t to) {
   base::check(to < size(), "sim: a peer outside the world");
   endpoint& at = endpoints_[from];
   if (!at.alive || std::find(at.down.begin(), at.down.end(), to) != at.down.end()) return post_result::down;
-  if (link& way = link_of(from, to); way.under_way >= options_.window) {
+  link& way = link_of(from, to);
+  if (way.under_way >= options_.window || (sessions_ && !side_of(from, to).talk.may_post())) {
     way.refused = true;  // whoever makes room wakes the sender
     counted_.add(counter::again_full);
     return post_result::again;
@@ -31,7 +32,6 @@ post_result sim_world::admit(std::uint32_t from, std::uint32_t to) {
   return post_result::done;
 }
 
-// The wire. What is lost or doubled below a session, and what a test plants, belongs here.
 std::uint32_t sim_world::dispatch(std::uint32_t from, std::uint32_t to, parcel_kind what, std::size_t bytes) {
   const std::uint32_t index = pool_.take();
   parcel& p = pool_[index];
@@ -40,13 +40,62 @@ std::uint32_t sim_world::dispatch(std::uint32_t from, std::uint32_t to, parcel_k
   p.to = to;
   p.serial = serial_++;
   p.holds_window = true;
-  link& way = link_of(from, to);
-  ++way.under_way;
+  ++link_of(from, to).under_way;
+  launch(index, bytes);
+  return index;
+}
+
+void sim_world::launch(std::uint32_t index, std::size_t bytes) {
+  link& way = link_of(pool_[index].from, pool_[index].to);
   way.free_at = std::max(way.free_at, now_) + passing(bytes);
   way.last_arrival = std::max(way.last_arrival, way.free_at + delay());
   schedule(index, way.last_arrival);
+}
+
+std::uint32_t sim_world::begin_packet(std::uint32_t from, std::uint32_t to, std::size_t size) {
+  std::uint32_t index = 0;
+  if (!sessions_) {
+    index = dispatch(from, to, parcel_kind::packet, size);
+  } else {
+    index = pool_.take();
+    parcel& p = pool_[index];
+    p.what = parcel_kind::retained;
+    p.from = from;
+    p.to = to;
+    p.serial = serial_++;
+    ++link_of(from, to).under_way;  // until a copy of it is polled
+  }
+  parcel& p = pool_[index];
+  p.bytes.reserve(size + 1);  // so that even an empty payload has a place
+  p.bytes.resize(size);
+  counted_.add(counter::packets);
+  counted_.add(counter::packet_bytes, size);
   return index;
 }
+
+void sim_world::end_packet(std::uint32_t index) {
+  if (!sessions_) return;
+  const parcel& p = pool_[index];
+  cross_link(p.from, p.to, side_of(p.from, p.to).talk.packet(index, now_), &p);
+  attend(p.from, p.to);
+}
+
+namespace {
+
+session::kind kind_in_session(parcel_kind what) noexcept {
+  switch (what) {
+    case parcel_kind::put:
+      return session::kind::put;
+    case parcel_kind::get:
+      return session::kind::get;
+    case parcel_kind::put_with_flag:
+      return session::kind::flag;
+    default:
+      return session::kind::atomic;
+  }
+}
+
+}  // namespace
 
 post_result sim_world::post_one_sided(const request& asked, operation& op) {
   if (!options_.limits.native_put) return post_result::down;
@@ -55,6 +104,11 @@ post_result sim_world::post_one_sided(const request& asked, operation& op) {
   const std::uint32_t index =
       dispatch(asked.from, asked.to, asked.what, put ? asked.local.size : sizeof(remote_key));
   parcel& p = pool_[index];
+  if (sessions_) {
+    p.in_session = true;
+    p.head_of_session.sequence = side_of(asked.from, asked.to).talk.sent().last_sent();
+    p.position = side_of(asked.from, asked.to).talk.one_sided(kind_in_session(asked.what), index);
+  }
   p.local = asked.local;
   p.key = asked.key;
   p.offset = asked.offset;
@@ -189,6 +243,7 @@ void sim_world::end_poll(std::uint32_t owner) {
 void sim_world::release(std::uint32_t index) {
   parcel& p = pool_[index];
   p.op = nullptr;
+  end_in_session(p);
   if (p.holds_window) {
     p.holds_window = false;
     link& way = link_of(p.from, p.to);

@@ -29,13 +29,11 @@ class sim_fabric {
   post_result send(peer to, envelope head, std::size_t size, Writer&& write) {
     base::check(size <= world_.options().limits.packet_bytes, "sim: a packet larger than packet_bytes");
     if (const post_result answer = world_.admit(self_, to.index); answer != post_result::done) return answer;
-    parcel& p = world_.pool_[world_.dispatch(self_, to.index, parcel_kind::packet, size)];
+    const std::uint32_t index = world_.begin_packet(self_, to.index, size);
+    parcel& p = world_.pool_[index];
     p.head = head;
-    p.bytes.reserve(size + 1);  // so that even an empty payload has a place
-    p.bytes.resize(size);
     write(p.bytes.data());
-    world_.counted_.add(counter::packets);
-    world_.counted_.add(counter::packet_bytes, size);
+    world_.end_packet(index);
     return post_result::done;
   }
 
@@ -105,8 +103,8 @@ class sim_fabric {
           sink.on_flag(from, p.words[0]);
           break;
         case parcel_kind::down:
-          world_.fail_pending(self_, p.from);
-          sink.on_peer_down(from, errc::peer_failed);
+          world_.fail_pending(self_, p.from, error);
+          sink.on_peer_down(from, error);
           break;
         default:
           break;

@@ -8,9 +8,16 @@
 namespace verbena::transport::sim {
 
 sim_world::sim_world(const world_options& options)
-    : options_(options), random_(options.seed), endpoints_(options.size) {
+    : options_(options), sessions_(options.has_session()), random_(options.seed), endpoints_(options.size) {
   base::check(options.again_ppm <= 900'000, "sim: a post must succeed sometimes");
   base::check(options.window > 0 && options.events_per_poll > 0, "sim: a window or a poll of nothing");
+  base::check(options.loss_ppm <= 500'000, "sim: a packet must arrive sometimes");
+  if (options.link_outage.until > options.link_outage.from) {
+    const std::uint32_t index = pool_.take();
+    pool_[index].what = parcel_kind::cut;
+    pool_[index].from = pool_[index].to = any_peer;
+    schedule(index, options.link_outage.from);
+  }
 }
 
 bool sim_world::step() {
@@ -39,13 +46,30 @@ std::span<const std::uint32_t> sim_world::take_woken() {
 void sim_world::arrive(std::uint32_t index) {
   parcel& p = pool_[index];
   switch (p.what) {
-    case parcel_kind::packet:
     case parcel_kind::flag:
+      if (sessions_) return deliver_flag(index);
+      [[fallthrough]];
+    case parcel_kind::packet:
       if (reachable(p.to)) return to_inbox(p.to, index);
       counted_.add(counter::lost_with_the_dead);
       return release(index);
+    case parcel_kind::sequenced:
+    case parcel_kind::answer:
+      return hear(index);
+    case parcel_kind::timer:
+      return look_at_clock(index);
+    case parcel_kind::cut:
+      break_links(options_.link_outage);
+      return release(index);
+    case parcel_kind::mend:
+      mend_links(p.words[0]);
+      return release(index);
+    case parcel_kind::proposal:
+    case parcel_kind::agreed:
+      return hear_point(index);
     case parcel_kind::completion:
       bring_back(p);
+      end_in_session(p);
       return to_inbox(p.from, index);
     case parcel_kind::down:
       if (reachable(p.to)) return to_inbox(p.to, index);
@@ -76,16 +100,22 @@ void sim_world::carry_out(std::uint32_t index) {
     return;
   }
   const errc result = apply(p, p.local.size);
-  if (result == errc::success && p.what == parcel_kind::put_with_flag) {
-    const std::uint32_t flag = pool_.take();
-    parcel& f = pool_[flag];
-    f.what = parcel_kind::flag;
-    f.from = p.from;
-    f.to = p.to;
-    f.words[0] = p.words[0];
-    to_inbox(p.to, flag);
-  }
+  if (result == errc::success && p.what == parcel_kind::put_with_flag) tell_flag(p);
   answer(index, result);
+}
+
+void sim_world::tell_flag(const parcel& put) {
+  const std::uint32_t flag = pool_.take();
+  parcel& f = pool_[flag];
+  f.what = parcel_kind::flag;
+  f.from = put.from;
+  f.to = put.to;
+  f.words[0] = put.words[0];
+  f.head_of_session = put.head_of_session;
+  if (sessions_)
+    deliver_flag(flag);
+  else
+    to_inbox(f.to, flag);
 }
 
 void sim_world::carry_out_shared(std::uint32_t index) {
