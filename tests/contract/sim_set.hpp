@@ -103,4 +103,24 @@ class sim_set {
 };
 static_assert(fabric_set<sim_set<calm_world>>);
 
+/// All links break again and again, up to a number of times, so that every wait has an end.
+class breaking_set : public sim_set<lossy_world> {
+ public:
+  static constexpr const char* name = "sim, breaking links";
+  using sim_set::sim_set;
+
+  bool pass_time() {
+    constexpr int most_breaks = 40;
+    if (breaks_ < most_breaks && ++steps_ % 60 == 20) {
+      ++breaks_;
+      world().break_links({0, now() + (1 + breaks_ % 5) * 10 * base::microsecond});
+    }
+    return sim_set::pass_time();
+  }
+
+ private:
+  int breaks_ = 0, steps_ = 0;
+};
+static_assert(fabric_set<breaking_set>);
+
 }  // namespace verbena::contract
