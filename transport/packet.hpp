@@ -23,7 +23,7 @@ static_assert(sizeof(envelope) == 16 && std::is_trivially_copyable_v<envelope>);
 
 /// Per peer, on fabrics that leave the node: what makes packets reliable and in order across a reconnect.
 struct session_header {
-  std::uint32_t sequence = 0;      ///< of this packet; starts at 1, wraps
+  std::uint32_t sequence = 0;      ///< of this packet; from 1, and from the last on from 1 again; 0: not a packet
   std::uint32_t acknowledged = 0;  ///< cumulative: everything up to and including this one arrived
 };
 static_assert(sizeof(session_header) == 8 && std::is_trivially_copyable_v<session_header>);
