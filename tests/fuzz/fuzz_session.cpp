@@ -62,8 +62,8 @@ class hostile_peer {
         }
         break;
       case 3:
-        if (const auto head = session::take(bytes))
-          talk_.hear_answer(talk_.incarnation(), *head, now_, release());
+        if (const auto told = session::take_answer(bytes))
+          talk_.hear_answer(talk_.incarnation(), *told, now_, release());
         break;
       case 4:
         talk_.break_off();
@@ -82,7 +82,7 @@ class hostile_peer {
         break;
       default:
         talk_.look(now_);
-        if (talk_.wants_to_answer(now_)) talk_.bare_answer();
+        if (talk_.wants_to_answer(now_)) talk_.answer();
         talk_.send_again([&](const session::entry& e, transport::session_header) {
           base::check(kept_[e.cookie], "what goes out again is retained");
           return what < 200;

@@ -198,12 +198,14 @@ class session_link {
         at.talk.ended(at.operations[m.number - first_operation].position);
         return finish(at, m.number, errc::success);
       case sort::bare:
-        if (at.talk.hear_answer(m.incarnation, m.head, now_, release(at)) == session::verdict::malformed)
+        if (at.talk.hear_answer(m.incarnation, {m.head.acknowledged, m.head.sequence}, now_, release(at)) ==
+            session::verdict::malformed)
           complain("a bare answer is called malformed");
         return;
       case sort::packet:
         switch (at.talk.hear(m.incarnation, m.head, now_, release(at))) {
           case session::verdict::accepted: {
+            if (m.head.sequence == 0) return complain("a packet has number 0");
             if (m.number != at.got)
               return complain(fmt::format("packet {} came where {} was due", m.number, at.got));
             ++at.got;
@@ -246,7 +248,8 @@ class session_link {
     });
     if (e.talk.wants_to_answer(now_)) {
       ++bare;
-      put_on(other(e), {sort::bare, e.talk.incarnation(), e.talk.bare_answer(), 0});
+      const session::bare_answer told = e.talk.answer();
+      put_on(other(e), {sort::bare, e.talk.incarnation(), {told.newest, told.acknowledged}, 0});
     }
   }
 

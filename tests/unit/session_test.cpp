@@ -59,10 +59,10 @@ struct never_repeats : session::session {
   using session::session;
   bool look(base::nanoseconds) noexcept { return true; }
   template <class Release>
-  verdict hear_answer(std::uint32_t incarnation, session_header head, base::nanoseconds now,
+  verdict hear_answer(std::uint32_t incarnation, transport::session::bare_answer told, base::nanoseconds now,
                       Release&& release) {
-    head.sequence = head.acknowledged;
-    return session::hear_answer(incarnation, head, now, release);
+    told.newest = told.acknowledged;
+    return session::hear_answer(incarnation, told, now, release);
   }
 };
 struct never_answers : session::session {
@@ -146,15 +146,16 @@ TEST_CASE("what no peer can say is malformed, and changes nothing", "[session]")
   session::session s(o);
   for (std::uint64_t i = 0; i < 5; ++i) CHECK(s.packet(i, 0).sequence == i + 1);
   CHECK(s.hear(0, {1, 6}, 0, ignore_release) == verdict::malformed);  // one more than was sent
-  CHECK(s.hear(0, {1, 0x7fffffff}, 0, ignore_release) == verdict::malformed);
+  CHECK(s.hear(0, {1, 0x70000000}, 0, ignore_release) == verdict::malformed);
   CHECK(s.heard().expected() == 1);
-  CHECK(s.hear(0, {9, 0}, 0, ignore_release) == verdict::malformed);  // more than a peer may have under way
+  CHECK(s.hear(0, {0, 0}, 0, ignore_release) == verdict::malformed);
+  CHECK(s.hear(0, {10, 0}, 0, ignore_release) == verdict::malformed);  // more than a peer may have under way
   CHECK(s.hear(0, {8, 0}, 0, ignore_release) == verdict::early);
   CHECK(s.hear(1, {1, 0}, 0, ignore_release) == verdict::stale);
   CHECK(s.hear(0, {1, 0}, 0, ignore_release) == verdict::accepted);
   CHECK(s.hear(0, {1, 3}, 0, ignore_release) == verdict::duplicate);
   CHECK(s.sent().acknowledged() == 3);
-  CHECK(s.hear_answer(0, {1, 2}, 0, ignore_release) == verdict::accepted);  // overtaken: says nothing new
+  CHECK(s.hear_answer(0, {2, 2}, 0, ignore_release) == verdict::accepted);  // overtaken: says nothing new
   CHECK(s.sent().acknowledged() == 3);
   CHECK(s.hear_answer(0, {9, 9}, 0, ignore_release) == verdict::malformed);
 
@@ -187,7 +188,7 @@ TEST_CASE("a connection is agreed upon with the right process, once, and with wh
   CHECK(accept(wrong) == agreement::impossible);
 
   CHECK(accept(proposal) == agreement::agreed);
-  CHECK(answer == session::resume_point{1, 1, 5, 5, 0});
+  CHECK(answer == session::resume_point{1, 1, 5, 5, UINT32_MAX});
   CHECK(accept(proposal) == agreement::repeated);
   std::size_t released = 0;
   CHECK(one.agree(
@@ -215,10 +216,34 @@ TEST_CASE("a quiet side answers after a number of packets or a time, and only th
     s.hear(0, {n, 1}, 70, ignore_release);
   }
   CHECK(s.wants_to_answer(70));
-  const session_header told = s.bare_answer();
+  session::bare_answer told = s.answer();
   CHECK(told.acknowledged == 4);
-  CHECK(told.sequence == 4);
+  CHECK(told.newest == 4);
   CHECK_FALSE(s.wants_to_answer(1'000'000));
+
+  s.hear(0, {7, 1}, 80, ignore_release);  // 5 and 6 are missing
+  CHECK(s.wants_to_answer(80));
+  told = s.answer();
+  CHECK(told.acknowledged == 4);
+  CHECK(told.newest == 7);
+}
+
+TEST_CASE("numbers pass from the last to 1, and 0 is none", "[session]") {
+  session::session_options o;
+  session::session one(o), two(o);
+  one.start_at(UINT32_MAX, 1);
+  two.start_at(1, UINT32_MAX);
+  std::vector<std::uint64_t> back;
+  const auto keep = [&](std::uint64_t cookie) { back.push_back(cookie); };
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const session_header head = one.packet(i, 0);
+    CHECK(head.sequence == (i == 0 ? UINT32_MAX : i));
+    CHECK(two.hear(0, head, 0, ignore_release) == verdict::accepted);
+    CHECK(one.hear_answer(0, two.answer(), 0, keep) == verdict::accepted);
+    CHECK(back.size() == i + 1);
+  }
+  CHECK(one.hear_answer(0, {0, 0}, 0, keep) == verdict::accepted);  // of the number before 1: an old one
+  CHECK(one.sent().acknowledged() == 2);
 }
 
 TEST_CASE("a peer that never answers is given up after so many tries", "[session]") {
@@ -259,6 +284,19 @@ TEST_CASE("headers and resume points are bytes that decode exactly if they are w
   left = {bytes.data(), 9};
   CHECK(session::take(left)->sequence == 0x01020304);
   CHECK(left.size() == 1);
+
+  CHECK(session::put(bytes.data(), session::bare_answer{5, 9}) == bytes.data() + session::bare_answer_bytes);
+  left = {bytes.data(), session::bare_answer_bytes - 1};
+  CHECK_FALSE(session::take_answer(left));
+  left = {bytes.data(), session::bare_answer_bytes};
+  const auto told = session::take_answer(left);
+  REQUIRE(told);
+  CHECK(told->acknowledged == 5);
+  CHECK(told->newest == 9);
+  CHECK(left.empty());
+  session::put(bytes.data(), session_header{1, 5});
+  left = {bytes.data(), session::bare_answer_bytes};
+  CHECK_FALSE(session::take_answer(left));  // a packet
 
   session::resume_point point{session::resume_point::current_version, 3, 9, 4, 2};
   session::put(bytes.data(), point);

@@ -34,7 +34,7 @@ class receiving {
     if (ahead != 0) [[unlikely]]
       return out_of_turn(sequence, ahead);
     if (hole_ && newest_ == sequence) hole_ = false;
-    ++expected_;
+    expected_ = next(expected_);
     if (owed_++ == 0) owed_since_ = now;
     return verdict::accepted;
   }
@@ -45,10 +45,9 @@ class receiving {
     owed_ = 0;
     pressing_ = false;
   }
-  session_header bare_answer() noexcept {
-    const std::uint32_t newest = hole_ ? newest_ : expected_ - 1;
+  session::bare_answer answer() noexcept {
     told();
-    return {newest, acknowledges()};
+    return {acknowledges(), hole_ ? newest_ : acknowledges()};
   }
 
   /// When a bare answer is due if nothing goes the other way before; `never`: nothing is owed.
@@ -65,11 +64,12 @@ class receiving {
 
  private:
   verdict out_of_turn(std::uint32_t sequence, std::uint32_t ahead) noexcept {
+    if (sequence == 0) return verdict::malformed;
     if (ahead >= 1U << 31) {
       pressing_ = true;  // its sender may not know that it has arrived
       return verdict::duplicate;
     }
-    if (ordered_ || ahead >= window_) return verdict::malformed;
+    if (ordered_ || ahead > window_) return verdict::malformed;
     // A hole is told of once, at the first packet behind it: not once for each.
     if (!hole_) pressing_ = true;
     if (!hole_ || distance(newest_, sequence) > 0) newest_ = sequence;

@@ -37,7 +37,8 @@ class sending {
   /// A new packet; its number. There is room, all is caught up, and the customer sends it now.
   std::uint32_t post_packet(std::uint64_t cookie, base::nanoseconds now) {
     if (sent_ == acknowledged_) waiting_since_ = now;
-    next_ = retained_.append({cookie, ++sent_, kind::packet}) + 1;
+    sent_ = next(sent_);
+    next_ = retained_.append({cookie, sent_, kind::packet}) + 1;
     return sent_;
   }
   /// A new one-sided operation; its position, for `ended`.
@@ -53,6 +54,8 @@ class sending {
   /// False: no such packet was ever sent.
   template <class Release>
   bool acknowledge(std::uint32_t acknowledged, base::nanoseconds now, Release&& release) {
+    if (acknowledged == 0) [[unlikely]]
+      acknowledged = before(1);
     const std::uint32_t fresh = acknowledged - acknowledged_;
     if (fresh == 0) return true;
     if (fresh > sent_ - acknowledged_) return fresh >= 1U << 31;  // an old one, overtaken; or a lie
@@ -100,8 +103,8 @@ class sending {
   /// ends by that, in order; the rest goes out again. False: the peer cannot have that.
   template <class Release, class End>
   bool resume(std::uint32_t expected, base::nanoseconds now, Release&& release, End&& end) {
-    if (expected - 1 - acknowledged_ > sent_ - acknowledged_) return false;
-    acknowledge(expected - 1, now, release);
+    if (expected == 0 || before(expected) - acknowledged_ > sent_ - acknowledged_) return false;
+    acknowledge(before(expected), now, release);
     // Whatever lies before a packet that has arrived was carried out: links keep that order.
     for (std::uint64_t i = retained_.head(); i != retained_.tail(); ++i) {
       const entry e = retained_[i];
@@ -146,7 +149,7 @@ class sending {
   }
 
   /// Before the first packet: which number it gets, if not 1.
-  void start_at(std::uint32_t sequence) noexcept { sent_ = acknowledged_ = sequence - 1; }
+  void start_at(std::uint32_t sequence) noexcept { sent_ = acknowledged_ = before(sequence); }
 
  private:
   void rewind() noexcept {
@@ -159,8 +162,8 @@ class sending {
 
   retained retained_;
   repeating when_;
-  std::uint32_t sent_ = 0;
-  std::uint32_t acknowledged_ = 0;
+  std::uint32_t sent_ = before(1);
+  std::uint32_t acknowledged_ = before(1);
   std::uint64_t next_ = 0;            ///< position of what goes out next; the tail: nothing does
   std::uint64_t unacknowledged_ = 0;  ///< no packet before it is unacknowledged
   std::uint64_t last_arrived_ = 0;    ///< position of the last packet known to have arrived

@@ -11,7 +11,7 @@
 //
 // What a customer does, in order (docs/decisions/0032-session.md says it for tcp, verbs and sim):
 //   post     if may_post(): fill your slot, write packet(cookie, now) in front, send it. Else answer `again`.
-//   receive  hear() each header, hear_answer() each bare one; report what is `accepted`, drop the rest.
+//   receive  hear() each header with a number, hear_answer() each without; report what is `accepted`, drop the rest.
 //   poll     at its end: if now >= due(): look(now), send_again(), and a bare answer if wants_to_answer().
 //   break    break_off(); nothing may be posted until the peer and this side have agreed on a new connection.
 //   connect  one side propose()s, the other accept()s, the first agree()s; then both send_again().
@@ -77,12 +77,12 @@ class session {
   }
   /// `accepted`: it told something that could be true.
   template <class Release>
-  verdict hear_answer(std::uint32_t incarnation, session_header head, base::nanoseconds now,
+  verdict hear_answer(std::uint32_t incarnation, bare_answer answer, base::nanoseconds now,
                       Release&& release) {
     if (incarnation != incarnation_ || state_ == state::proposed) return verdict::stale;
-    if (!sending_.acknowledge(head.acknowledged, now, release)) return verdict::malformed;
-    const bool missing = head.sequence != head.acknowledged;
-    if (missing && sending_.acknowledged() == head.acknowledged) sending_.hole_told();
+    if (!sending_.acknowledge(answer.acknowledged, now, release)) return verdict::malformed;
+    const bool missing = answer.newest != answer.acknowledged;
+    if (missing && next(answer.acknowledged) == next(sending_.acknowledged())) sending_.hole_told();
     return verdict::accepted;
   }
 
@@ -95,7 +95,7 @@ class session {
   bool wants_to_answer(base::nanoseconds now) const noexcept {
     return up() && receiving_.answer_due() <= now;
   }
-  session_header bare_answer() noexcept { return receiving_.bare_answer(); }
+  bare_answer answer() noexcept { return receiving_.answer(); }
 
   /// `transmit(entry, header)` sends one entry again and says whether it could; only packets have a header.
   template <class Transmit>
@@ -167,7 +167,7 @@ class session {
   agreement settle(const resume_point& theirs, resume_point& mine, base::nanoseconds now, Release&& release,
                    End&& end) {
     // They cannot have sent less than has arrived here.
-    if (distance(receiving_.expected() - 1, theirs.sent) < 0) return agreement::impossible;
+    if (distance(before(receiving_.expected()), theirs.sent) < 0) return agreement::impossible;
     if (!sending_.resume(theirs.expected, now, release, end)) return agreement::impossible;
     incarnation_ = theirs.incarnation;
     receiving_.forget_early();

@@ -28,7 +28,8 @@ sim_world::side& sim_world::side_of(std::uint32_t owner, std::uint32_t other) {
 
 void sim_world::cross_link(std::uint32_t from, std::uint32_t to, session_header head, const parcel* kept) {
   link& way = link_of(from, to);
-  way.free_at = std::max(way.free_at, now_) + passing(kept == nullptr ? sizeof head : kept->bytes.size());
+  way.free_at = std::max(way.free_at, now_) +
+                passing(kept == nullptr ? session::bare_answer_bytes : kept->bytes.size());
   if (random_.chance(options_.loss_ppm)) return counted_.add(counter::lost);
   const bool twice = random_.chance(options_.duplicate_ppm);
   if (twice) counted_.add(counter::duplicated);
@@ -71,8 +72,9 @@ void sim_world::hear(std::uint32_t index) {
   if (options_.drop_ack && random_.chance(200'000)) head.acknowledged = here.talk.sent().last_sent();
   const auto give_back = [this](std::uint64_t cookie) { give_back_retained(cookie); };
   const bool packet = p.what == parcel_kind::sequenced;
-  const session::verdict v = packet ? here.talk.hear(p.incarnation, head, now_, give_back)
-                                    : here.talk.hear_answer(p.incarnation, head, now_, give_back);
+  const session::verdict v =
+      packet ? here.talk.hear(p.incarnation, head, now_, give_back)
+             : here.talk.hear_answer(p.incarnation, {head.acknowledged, head.sequence}, now_, give_back);
   switch (v) {
     case session::verdict::accepted:
       if (packet) {
@@ -153,7 +155,8 @@ void sim_world::attend(std::uint32_t owner, std::uint32_t other) {
       [&](const session::entry& e, session_header head) { return send_again(owner, other, e, head); });
   if (here.talk.wants_to_answer(now_)) {
     counted_.add(counter::acks);
-    cross_link(owner, other, here.talk.bare_answer(), nullptr);
+    const session::bare_answer told = here.talk.answer();
+    cross_link(owner, other, {told.newest, told.acknowledged}, nullptr);
   }
   if (const base::nanoseconds due = here.talk.due(); due < here.looks_at) {
     here.looks_at = std::max(due, now_);

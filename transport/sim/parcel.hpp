@@ -62,9 +62,10 @@ struct parcel {
   remote_key key;
   std::uint64_t offset = 0;
   std::uint64_t words[2] = {};
-  session_header head_of_session;  ///< of what is sequenced, and of an answer
-  std::uint32_t incarnation = 0;   ///< of the connection on which it travels
-  std::vector<std::byte> bytes;    ///< payload, or what a get brings back; keeps its capacity when reused
+  session_header
+      head_of_session;  ///< of what is sequenced; of an answer: newest and acknowledged; of a flag: what it follows
+  std::uint32_t incarnation = 0;  ///< of the connection on which it travels
+  std::vector<std::byte> bytes;   ///< payload, or what a get brings back; keeps its capacity when reused
 };
 
 /// Parcels stay where they are while the pool grows: completions may post.
