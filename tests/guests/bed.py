@@ -2,13 +2,16 @@
 """Runs a command in a virtual machine of its own, with Debian's stock kernel and this machine's files.
 
   bed.py --bed FOLDER fetch
-  bed.py --bed FOLDER run [--cpus N] [--memory MIB] [--setup TEXT] [--seconds S] -- COMMAND...
+  bed.py --bed FOLDER run [--cpus N] [--memory MIB] [--rdma] [--setup TEXT] [--seconds S] -- COMMAND...
 
 The guest sees this machine's root read-only under an overlay in memory, so every program installed or built here
 runs there at the same path, and what it writes is gone afterwards. The kernel is fetched from Debian once and unpacked
 in FOLDER, never installed. QEMU emulates the processor: slow, and alike on every machine. The command's output is
 printed, its status returned; 125: the guest did not come up, or SETUP (shell text, run first as root) failed; 124: the
-command did not end in time. The folder named by VERBENA_TEST_FOLDER is shared, writable, under its own path."""
+command did not end in time. The folder named by VERBENA_TEST_FOLDER is shared, writable, under its own path.
+
+With --rdma the guest has a network card, and on it the kernel's own RDMA device in software (Soft-RoCE): rxe0 over
+eth0, 10.0.0.1, ready when COMMAND begins."""
 
 import argparse
 import os
@@ -23,6 +26,19 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BOOT_MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
+NETWORK_CARD = ("-netdev", "user,id=net0,restrict=on", "-device", "virtio-net-pci,romfile=,netdev=net0")
+
+# The port is ready once it is active and its table has the GID of the IPv4 address: both come after the command that
+# asks for them has returned. crc32_generic: without it the kernel refuses to make the device, and says ENOENT.
+SOFT_ROCE = """modprobe -a virtio_net crc32_generic rdma_rxe rdma_ucm
+ip link set eth0 up
+ip addr add 10.0.0.1/24 dev eth0
+rdma link add rxe0 type rxe netdev eth0
+port=/sys/class/infiniband/rxe0/ports/1
+ready() { grep -q ACTIVE $port/state && cat $port/gids/* 2>/dev/null | grep -q ffff:0a00:0001 && ls /dev/infiniband/uverbs0; }
+for i in $(seq 100); do ready && break; sleep 0.1; done
+ready
+"""
 
 
 def output_of(*command, **how):
@@ -87,7 +103,7 @@ class Bed:
 class Guest:
     """One virtual machine, from start to power-off. Ends with the `with` block, whatever happens in it."""
 
-    def __init__(self, bed, name, command, cpus, memory, setup):
+    def __init__(self, bed, name, command, cpus, memory, setup, devices=("-nic", "none")):
         self.share = Path(tempfile.mkdtemp(prefix="verbena-guest-"))
         shared = os.environ.get("VERBENA_TEST_FOLDER", "")
         self.outside = Path(shared) if shared else None
@@ -99,7 +115,7 @@ class Guest:
         self.console = open(self.share / "console", "wb")
         self.machine = subprocess.Popen(
             ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", str(memory),
-             "-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", "-nic", "none",
+             "-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", *devices,
              "-kernel", str(bed.image()), "-initrd", str(bed.initramfs),
              "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
              "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
@@ -141,6 +157,7 @@ def main():
     parser.add_argument("what", choices=("fetch", "run"))
     parser.add_argument("--cpus", type=int, default=2)
     parser.add_argument("--memory", type=int, default=1536)
+    parser.add_argument("--rdma", action="store_true")
     parser.add_argument("--setup", default="")
     parser.add_argument("--seconds", type=float, default=300)
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
@@ -152,7 +169,10 @@ def main():
     bed.fetch()
     if options.what == "fetch":
         return 0
-    with Guest(bed, "guest", shlex.join(command), options.cpus, options.memory, options.setup) as guest:
+    setup, devices = options.setup, ("-nic", "none")
+    if options.rdma:
+        setup, devices = SOFT_ROCE + setup, NETWORK_CARD
+    with Guest(bed, "guest", shlex.join(command), options.cpus, options.memory, setup, devices) as guest:
         status = guest.wait(options.seconds)
         sys.stdout.write(guest.output())
     return status

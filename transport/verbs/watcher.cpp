@@ -1,0 +1,45 @@
+#include "transport/verbs/watcher.hpp"
+
+#include <verbena/error.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+
+namespace verbena::transport::verbs {
+
+watcher::watcher(ibv_comp_channel& channel, std::function<void()> wake)
+    : channel_(channel), wake_(std::move(wake)), end_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!end_) throw error(errc::system, "cannot make an eventfd for the thread that watches the RDMA device");
+  ::fcntl(channel.fd, F_SETFL, ::fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
+  sigset_t all, before;
+  sigfillset(&all);  // the program's handlers run on the program's threads
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { watch(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+watcher::~watcher() {
+  const std::uint64_t one = 1;
+  if (::write(end_.get(), &one, sizeof one) == sizeof one) thread_.join();
+}
+
+void watcher::watch() noexcept {
+  for (;;) {
+    pollfd wanted[2] = {{channel_.fd, POLLIN, 0}, {end_.get(), POLLIN, 0}};
+    if (::poll(wanted, 2, -1) < 0) continue;
+    if (wanted[1].revents != 0) return;
+    ibv_cq* queue = nullptr;
+    void* unused = nullptr;
+    if (ibv_get_cq_event(&channel_, &queue, &unused) != 0) continue;
+    ibv_ack_cq_events(queue, 1);
+    wake_();  // the completion was there before the event
+  }
+}
+
+}  // namespace verbena::transport::verbs

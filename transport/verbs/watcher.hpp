@@ -1,0 +1,31 @@
+// The one helper thread: it sleeps on the completion channel for a rank that sleeps on its doorbell, and rings it. It
+// moves no data. Made when a rank first goes to sleep.
+#pragma once
+
+#include "base/fd.hpp"
+
+#include <infiniband/verbs.h>
+
+#include <functional>
+#include <thread>
+
+namespace verbena::transport::verbs {
+
+class watcher {
+ public:
+  /// The channel outlives it.
+  watcher(ibv_comp_channel& channel, std::function<void()> wake);
+  ~watcher();
+  watcher(const watcher&) = delete;
+  watcher& operator=(const watcher&) = delete;
+
+ private:
+  void watch() noexcept;
+
+  ibv_comp_channel& channel_;
+  std::function<void()> wake_;
+  base::unique_fd end_;  ///< readable: the thread is to end
+  std::thread thread_;
+};
+
+}  // namespace verbena::transport::verbs
