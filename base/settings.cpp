@@ -91,6 +91,12 @@ std::vector<setting_row> make_rows() {
          s.fabric = value;
          return {};
        }},
+      {"VERBENA_DEVICE", "name", "RDMA device to use, NAME or NAME:PORT; empty: the fastest active port",
+       [](const settings& s) { return s.device; },
+       [](settings& s, std::string_view value) -> std::string {
+         s.device = value;
+         return {};
+       }},
       words("VERBENA_ALLREDUCE", &settings::allreduce, {"auto", "recursive_doubling", "ring", "node"},
             "auto|recursive_doubling|ring|node", "algorithm of all-reduce"),
       words("VERBENA_BARRIER", &settings::barrier, {"auto", "dissemination", "node"},

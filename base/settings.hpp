@@ -16,6 +16,7 @@ namespace verbena::base {
 /// The values in force for one context. Adding a setting: a member here, a row in settings.cpp.
 struct settings {
   std::string fabric;                          ///< comma list of fabrics allowed; empty: all
+  std::string device;                          ///< RDMA device, "name" or "name:port"; empty: the fastest active
   std::string allreduce = "auto";              ///< auto | recursive_doubling | ring | node
   std::string barrier = "auto";                ///< auto | dissemination | node
   std::string broadcast = "auto";              ///< auto | binomial | scatter_ring | node

@@ -43,6 +43,7 @@ int print(const std::string& text) {
 environment make_environment(const options& how, std::string& wrong) {
   environment variables = without_outer_job(environ);
   if (!how.fabric.empty()) set_variable(variables, "VERBENA_FABRIC=" + how.fabric);
+  if (!how.device.empty()) set_variable(variables, "VERBENA_DEVICE=" + how.device);
   if (how.explain) set_variable(variables, "VERBENA_EXPLAIN=1");
   for (const std::string& request : how.variables)
     if (const std::string right = apply_request(variables, request); !right.empty()) {

@@ -13,7 +13,7 @@
 namespace verbena::launcher {
 namespace {
 
-constexpr std::array<option_row, 22> rows = {{
+constexpr std::array<option_row, 23> rows = {{
     {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
     {"-H,--host", "NAMES",
      "where to run, NAME:SLOTS comma separated; in this release names of this host only"},
@@ -27,6 +27,7 @@ constexpr std::array<option_row, 22> rows = {{
     {"-x,--env", "VAR=VALUE",
      "set a variable for the ranks; VAR- removes it; all others are passed on as they are"},
     {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
+    {"--device", "NAME", "RDMA device the ranks use for verbs, NAME or NAME:PORT"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
     {"--stdin", "RANK",
      "the rank that inherits the standard input (default 0), or none; the others read nothing"},
@@ -213,6 +214,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.add_option("--wdir", into.directory);
   app.add_option("-x,--env", into.variables)->expected(1)->take_all();
   app.add_option("--fabric", into.fabric);
+  app.add_option("--device", into.device);
   app.add_flag("--explain", into.explain);
   app.add_flag("--tag", into.tag);
   auto* limit = app.add_option("--timeout", timeout);

@@ -43,6 +43,7 @@ struct options {
   std::string directory;
   std::vector<std::string> variables;  ///< requests of -x, in order
   std::string fabric;
+  std::string device;
   std::string output_directory;
   int input_rank = 0;  ///< -1: nobody reads the standard input
   bool no_oversubscribe = false;

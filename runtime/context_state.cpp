@@ -91,10 +91,7 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
         *c.page_, std::span(c.segment_.data(), c.segment_.size()), c.local_index_,
         transport::shm::options{.single_copy = c.settings_.single_copy != "off"}));
   if (simulated) c.fabric_->add(std::move(simulated));
-  for (std::uint32_t i = 0; i < job.size; ++i)
-    if (!c.fabric_->attach(peer{i}))
-      throw error(errc::link_down, fmt::format("rank {} has no way to rank {}:\n{}", job.self, i,
-                                               c.fabric_->explain(peer{i})));
+  c.connect();
 
   c.engine_ = std::make_unique<runtime::engine>(*c.fabric_, c.settings_, job.self, job.size);
   c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us, c.doors_);
@@ -103,6 +100,31 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
   c.make_first_communicators();
   if (c.settings_.explain) c.print_ways();
   return made;
+}
+
+/// Finds a way to every rank. Where verbs are needed all ranks publish how they are reached, even if not at all, and nobody
+/// sends before everybody listens.
+void context_state::connect() {
+  const job_info& job = boot_->job();
+  const bool verbs = !simulated_ && job.size > 1 && fabric_->wants_verbs(job.local_ranks.size() == job.size);
+  const base::nanoseconds timeout = static_cast<base::nanoseconds>(settings_.join_timeout_s) * base::second;
+  constexpr std::string_view key = "verbena.verbs";
+  if (verbs) {
+    transport::verbs::options how{.device = settings_.device, .any_atomics = false, .wake = {}};
+    if (page_) how.wake = [page = *page_, bell = local_index_] { base::ring(page.bell(bell)); };
+    fabric_->add(std::make_unique<transport::verbs::verbs_fabric>(peer{job.self}, job.size, page_ ? &*page_ : nullptr,
+                                                                  std::move(how)));
+    boot_->publish(key, fabric_->verbs_address());
+    boot_->fence(timeout);
+  }
+  for (std::uint32_t i = 0; i < job.size; ++i) {
+    std::optional<std::vector<std::byte>> contact;
+    if (verbs && i != job.self) contact = boot_->lookup(i, key, timeout);
+    if (!fabric_->attach(peer{i}, contact ? std::span<const std::byte>(*contact) : std::span<const std::byte>{}))
+      throw error(errc::link_down,
+                  fmt::format("rank {} has no way to rank {}:\n{}", job.self, i, fabric_->explain(peer{i})));
+  }
+  if (verbs) boot_->fence(timeout);
 }
 
 /// Those that every rank has without asking, in the first generation of their slots.
@@ -233,6 +255,11 @@ void context_state::release(pooled_operation& p) noexcept {
 }
 
 std::string context_state::obituary(peer who) const {
+  const std::string words = fabric_->last_words(who);
+  return words.empty() ? fate(who) : fmt::format("{} ({})", fate(who), words);
+}
+
+std::string context_state::fate(peer who) const {
   if (!page_) return fmt::format("rank {} is gone", who.index);
   const base::rank_record& record = page_->record(who.index);
   base::rank_state state = record.state.load(std::memory_order_acquire);

@@ -121,6 +121,8 @@ class context_state {
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
   void open_segment();
   void forget_all() noexcept;
+  void connect();
+  std::string fate(peer who) const;
   void await_peers(base::nanoseconds at_most) const;
   void make_first_communicators();
   void print_ways();

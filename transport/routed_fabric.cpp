@@ -17,12 +17,15 @@ bool routed_fabric::allows(std::string_view name) const {
   return false;
 }
 
-bool routed_fabric::attach(peer to) {
+bool routed_fabric::attach(peer to, std::span<const std::byte> verbs_contact) {
   route& way = routes_[to.index];
   if (to == me_) {
     way = route::self;
   } else if (shm_ && allows("shm") && shm_->attach(to, {})) {
     way = route::shm;
+    shm_used_ = true;
+  } else if (verbs_ && verbs_->attach(to, verbs_contact)) {
+    way = route::verbs;
   } else if (sim_ && sim_->attach(to, {})) {
     way = route::sim;
   }
@@ -31,15 +34,17 @@ bool routed_fabric::attach(peer to) {
 
 std::string routed_fabric::explain(peer to) const {
   std::string text;
-  auto line = [&](route way, std::string_view name, bool present, auto&& reason) {
-    text += fmt::format("  {} {:4}  {}\n", routes_[to.index] == way ? "->" : "  ", name,
-                        !present                                  ? std::string("not in this job")
-                        : way != route::self && !allows(name) ? "not allowed by VERBENA_FABRIC=" + allowed_
-                                                                  : reason());
+  auto line = [&](route way, std::string_view name, auto&& reason) {
+    const bool may = way == route::self || way == route::sim || allows(name);
+    text += fmt::format("  {} {:5} {}\n", routes_[to.index] == way ? "->" : "  ", name,
+                        may ? reason() : "not allowed by VERBENA_FABRIC=" + allowed_);
   };
-  line(route::self, "self", true, [&] { return self_.explain(to); });
-  line(route::shm, "shm", shm_ != nullptr, [&] { return shm_->explain(to); });
-  if (sim_) line(route::sim, "sim", true, [&] { return sim_->explain(to); });
+  line(route::self, "self", [&] { return self_.explain(to); });
+  line(route::shm, "shm", [&] { return shm_ ? shm_->explain(to) : std::string("not in this job"); });
+  line(route::verbs, "verbs", [&] {
+    return verbs_ ? verbs_->explain(to) : std::string("verbs: not looked for: all ranks are on this node");
+  });
+  if (sim_) line(route::sim, "sim", [&] { return sim_->explain(to); });
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include "transport/self/self_fabric.hpp"
 #include "transport/shm/shm_fabric.hpp"
 #include "transport/sim/sim_fabric.hpp"
+#include "transport/verbs/verbs_fabric.hpp"
 
 #include <memory>
 #include <optional>
@@ -19,7 +20,7 @@
 
 namespace verbena::transport {
 
-enum class route : std::uint8_t { none = 0, self = 1, shm = 2, sim = 3 };
+enum class route : std::uint8_t { none = 0, self = 1, shm = 2, sim = 3, verbs = 4 };
 
 class routed_fabric {
  public:
@@ -53,7 +54,7 @@ class routed_fabric {
     static remote_key key_of(const Leaf& leaf) {
       return leaf.key();
     }
-    std::variant<std::monostate, table_region, shm::shm_fabric::region> leaf_;
+    std::variant<std::monostate, table_region, shm::shm_fabric::region, verbs::region> leaf_;
     route way_ = route::none;
   };
 
@@ -62,15 +63,29 @@ class routed_fabric {
 
   // Leaves are added before the first attach.
   void add(std::unique_ptr<shm::shm_fabric> leaf) { shm_ = std::move(leaf); }
-  void add(std::unique_ptr<sim::sim_fabric> leaf) { sim_ = std::move(leaf); }
+  void add(std::unique_ptr<sim::sim_fabric> leaf) {
+    sim_ = std::move(leaf);
+    others_ = true;
+  }
+  void add(std::unique_ptr<verbs::verbs_fabric> leaf) {
+    verbs_ = std::move(leaf);
+    others_ = true;
+  }
+  /// True if some rank can be reached by verbs only, or by nothing; `all_local`: all ranks are on this node.
+  bool wants_verbs(bool all_local) const { return allows("verbs") && !(all_local && shm_ && allows("shm")); }
+  /// What others need to reach this rank by verbs; empty without that leaf.
+  std::span<const std::byte> verbs_address() const { return verbs_ ? verbs_->address() : std::span<const std::byte>{}; }
 
-  /// Finds a way to the peer: the first leaf that reaches it, nearest first. False: none does.
-  bool attach(peer to);
+  /// Finds a way to the peer: the first leaf that reaches it, nearest first. False: none does. `verbs_contact`: what the peer
+  /// published for that leaf.
+  bool attach(peer to, std::span<const std::byte> verbs_contact = {});
   route way_to(peer to) const noexcept { return routes_[to.index]; }
   /// False: what `limits` and `explain` say of the peer may change by its joining.
   bool settled(peer to) const { return routes_[to.index] != route::shm || shm_->has_joined(to); }
   /// One line per leaf: taken or not, and why.
   std::string explain(peer to) const;
+  /// Why the connection to a peer broke, where the fabric knows; or nothing.
+  std::string last_words(peer to) const { return verbs_ ? verbs_->last_words(to) : std::string{}; }
 
   peer_limits limits(peer to) const {
     return on_route(*this, to, peer_limits{}, [&](auto& leaf) { return leaf.limits(to); });
@@ -119,6 +134,7 @@ class routed_fabric {
   }
   /// Registers memory for the other ranks; empty: the fabric that leads to them refuses, or there are none.
   region register_memory(buffer local) {
+    if (verbs_ && !shm_used_) return {verbs_->register_memory(local), route::verbs};
     if (shm_) return {shm_->register_memory(local), route::shm};
     if (sim_) return {sim_->register_memory(local), route::sim};
     return {};
@@ -154,8 +170,10 @@ class routed_fabric {
   std::size_t poll(base::nanoseconds now, Sink& sink) {
     std::size_t events = shm_ ? shm_->poll(now, sink) : 0;
     events += self_.poll(now, sink);
-    if (sim_) [[unlikely]]
-      events += sim_->poll(now, sink);
+    if (others_) [[unlikely]] {
+      if (sim_) events += sim_->poll(now, sink);
+      if (verbs_) events += verbs_->poll(now, sink);
+    }
     return events;
   }
   template <class Sink>
@@ -169,20 +187,22 @@ class routed_fabric {
     bool quiet = self_.arm();  // each is armed, whatever the others say
     if (shm_) quiet = shm_->arm() && quiet;
     if (sim_) quiet = sim_->arm() && quiet;
+    if (verbs_) quiet = verbs_->arm() && quiet;
     return quiet;
   }
   void disarm() {
     self_.disarm();
     if (shm_) shm_->disarm();
     if (sim_) sim_->disarm();
+    if (verbs_) verbs_->disarm();
   }
 
   /// Memory that all ranks of the node map, for the world communicator's collectives; empty without shared memory.
-  std::span<std::byte> world_block() const { return shm_ ? shm_->world_block() : std::span<std::byte>{}; }
+  std::span<std::byte> world_block() const { return shares() ? shm_->world_block() : std::span<std::byte>{}; }
 
   // Memory of this rank that all ranks of the node map, by an offset that means the same to all of them.
   /// Zeroed, 64-byte aligned, page aligned from one page on; 0: there is none (left).
-  std::uint64_t allocate_shared(std::uint64_t bytes) { return shm_ ? shm_->allocate(bytes) : 0; }
+  std::uint64_t allocate_shared(std::uint64_t bytes) { return shares() ? shm_->allocate(bytes) : 0; }
   void free_shared(std::uint64_t offset) noexcept { shm_->free(offset); }
   /// Bytes not given out yet.
   std::uint64_t shared_room() const noexcept { return shm_ ? shm_->room() : 0; }
@@ -200,11 +220,14 @@ class routed_fabric {
       case route::shm: return visit(*self.shm_);
       case route::self: return visit(self.self_);
       case route::sim: return visit(*self.sim_);
+      case route::verbs: return visit(*self.verbs_);
       case route::none: break;
     }
     return otherwise;
   }
   bool allows(std::string_view name) const;
+  /// Memory of the node is used only where its fabric may be.
+  bool shares() const { return shm_ && allows("shm"); }
 
   peer me_;
   std::string allowed_;
@@ -212,6 +235,9 @@ class routed_fabric {
   self::self_fabric self_;
   std::unique_ptr<shm::shm_fabric> shm_;
   std::unique_ptr<sim::sim_fabric> sim_;
+  std::unique_ptr<verbs::verbs_fabric> verbs_;
+  bool others_ = false;    ///< there is more to poll than shared memory and the loopback
+  bool shm_used_ = false;  ///< some peer is reached that way
 };
 
 }  // namespace verbena::transport

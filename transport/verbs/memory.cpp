@@ -5,9 +5,9 @@
 namespace verbena::transport::verbs {
 
 ibv_mr* registrations::add(buffer local) {
-  ibv_mr* const mr = ibv_reg_mr(domain_, local.data, local.size,
-                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                    IBV_ACCESS_REMOTE_ATOMIC);
+  const int access =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  ibv_mr* const mr = ibv_reg_mr(domain_, local.data, local.size, access);
   if (mr != nullptr) ranges_.emplace(reinterpret_cast<std::uintptr_t>(local.data), mr);
   return mr;
 }
@@ -69,7 +69,8 @@ slot_pool::slot_pool(ibv_pd* domain, std::uint32_t count, std::size_t slot_bytes
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   memory_ = {static_cast<std::byte*>(memory), unmap{bytes}};
-  mr_.reset(ibv_reg_mr(domain, memory, bytes, IBV_ACCESS_LOCAL_WRITE));
+  const int access = IBV_ACCESS_LOCAL_WRITE;
+  mr_.reset(ibv_reg_mr(domain, memory, bytes, access));
   free_.reserve(count);
   for (std::uint32_t i = count; i-- > 0;) free_.push_back(i);
 }
