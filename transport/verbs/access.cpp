@@ -201,9 +201,9 @@ void endpoint::retire_accesses(link& of, std::uint32_t number, ibv_wc_status sta
   const std::uint32_t over = number + 1 - q.retired;
   if (over == 0 || over > q.outstanding()) return;
   const bool failed = status != IBV_WC_SUCCESS;
-  // What is before a request that failed was carried out: the device keeps the order.
+  // What is before the first request that failed was carried out, what is behind it not: the device keeps the order.
   q.retired += failed ? over - 1 : over;
-  while (of.under_way.size() != 0 && of.under_way[0].all_posted &&
+  while (of.accesses_are == access_state::open && of.under_way.size() != 0 && of.under_way[0].all_posted &&
          static_cast<std::int32_t>(q.retired - of.under_way[0].last) > 0)
     finish_first(of, errc::success);
   if (failed) ++q.retired;
