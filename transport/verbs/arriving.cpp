@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 
 namespace verbena::transport::verbs {
 namespace {
@@ -224,8 +225,13 @@ bool endpoint::arm() {
   const int count = ibv_poll_cq(completions_.get(), completions_per_look, found.data());
   for (int i = 0; i < count; ++i) kept_.push_back(found[static_cast<std::size_t>(i)]);
   if (count > 0) return false;
-  if (how_.wake && !watcher_) watcher_ = std::make_unique<watcher>(*channel_, how_.wake);
-  return true;
+  if (!how_.wake || watcher_) return true;
+  try {
+    watcher_ = std::make_unique<watcher>(*channel_, how_.wake);
+    return true;
+  } catch (const std::exception&) {
+    return false;  // no thread to be had: this rank does not sleep
+  }
 }
 
 }  // namespace verbena::transport::verbs
