@@ -3,6 +3,8 @@
 #include "runtime/context_state.hpp"
 #include "runtime/request_access.hpp"
 
+#include <algorithm>
+
 namespace verbena::runtime {
 
 communicator_state::communicator_state(context_state& host, std::uint32_t context, member_list members,
@@ -23,6 +25,16 @@ communicator_state::~communicator_state() {
 
 bool communicator_state::busy() noexcept {
   return holders_ != 0 || (slot_ != nullptr && slot_->busy()) || host_.engine().context_busy(context_) || host_.has_requests_of(*this);
+}
+
+bool communicator_state::contains(peer p) const noexcept {
+  return table_ == nullptr ? p.index < size_ : std::find(table_, table_ + size_, p.index) != table_ + size_;
+}
+
+void communicator_state::close() noexcept {
+  if (closed_ || askers_ != 0) return;
+  closed_ = true;
+  host_.engine().close_context(context_);
 }
 
 void communicator_state::remember(rank r) {

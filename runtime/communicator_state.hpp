@@ -35,6 +35,7 @@ class communicator_state final : public collective_port {
   }
   const member_list& members() const noexcept { return members_; }
   bool holds(rank r) const noexcept { return static_cast<std::uint32_t>(r.value) < size_; }
+  bool contains(peer p) const noexcept;
   /// The engine's record of a member; the last one asked for is at hand.
   engine_peer& record_of(rank r) {
     if (r != last_) [[unlikely]]
@@ -88,8 +89,13 @@ class communicator_state final : public collective_port {
   /// received.
   void hold() noexcept { ++holders_; }
   void let_go() noexcept { --holders_; }
+  /// A persistent receive can be started, even after it was freed: the messages stay.
+  void may_ask() noexcept { ++askers_; }
+  void asks_no_more() noexcept { --askers_; }
   /// True while something that was started on it has not ended.
   bool busy() noexcept;
+  /// It was freed: takes no more messages than were asked for, unless a persistent receive may still ask.
+  void close() noexcept;
 
  private:
   void remember(rank r);
@@ -106,6 +112,8 @@ class communicator_state final : public collective_port {
   std::optional<node_block> block_;
   std::uint64_t block_name_ = 0;
   std::uint32_t holders_ = 0;
+  std::uint32_t askers_ = 0;
+  bool closed_ = false;
   std::string name_;
   struct attribute_value {
     std::shared_ptr<const attribute_key::hooks> key;

@@ -94,6 +94,13 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
   c.connect();
 
   c.engine_ = std::make_unique<runtime::engine>(*c.fabric_, c.settings_, job.self, job.size);
+  c.engine_->ask_membership(
+      [](const void* of, std::uint32_t context, peer who) noexcept {
+        const auto& all = static_cast<const context_state*>(of)->communicators_;
+        const std::uint32_t slot = context_table::slot_of(context);
+        return slot < all.size() && all[slot] != nullptr && all[slot]->contains(who);
+      },
+      &c);
   c.waiter_ = std::make_unique<waiter>(c.page_ ? &*c.page_ : nullptr, c.local_index_, c.settings_.spin_us, c.doors_);
   c.memory_ = std::make_unique<node_memory>(*c.fabric_, c.doors_);
   c.blocks_ = std::make_unique<shared_blocks>(*c.fabric_);
@@ -154,15 +161,19 @@ communicator_state& context_state::adopt(std::unique_ptr<communicator_state> mad
 void context_state::retire(communicator_state& of) noexcept {
   if (::getpid() != process_) return;  // a forked child's copy of a handle
   of.free_attributes();
-  if (of.busy())
+  if (of.busy()) {
     retired_.push_back(&of);
-  else
+    of.close();
+  } else
     communicators_[context_table::slot_of(of.context())].reset();
 }
 
 void context_state::reap() noexcept {
   std::erase_if(retired_, [&](communicator_state* of) {
-    if (of->busy()) return false;
+    if (of->busy()) {
+      of->close();
+      return false;
+    }
     communicators_[context_table::slot_of(of->context())].reset();
     return true;
   });

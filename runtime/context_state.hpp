@@ -48,8 +48,8 @@ class context_state {
   static constexpr std::uint32_t world_slot = 1;
   static constexpr std::uint32_t self_slot = 2;
 
-  /// Joins the job that `boot` knows of. `simulated`: the way to all other ranks, instead of the real fabrics; then no
-  /// blocking call may be made, the caller turns `progress` itself.
+  /// Joins the job that `boot` knows of. `simulated`: the way to all other ranks, instead of the real fabrics; then the
+  /// caller turns `progress` itself, and blocking calls may be made only if it gives `take_turns` something to do.
   static std::unique_ptr<context_state> join(std::unique_ptr<bootstrap> boot, const base::settings& settings,
                                              std::unique_ptr<transport::sim::sim_fabric> simulated = nullptr);
   ~context_state();
@@ -63,6 +63,9 @@ class context_state {
   communicator_state& self() noexcept { return *communicators_[self_slot]; }
   transport::routed_fabric& fabric() noexcept { return *fabric_; }
   bootstrap& boot() noexcept { return *boot_; }
+
+  /// Simulated: what a blocking call does between its looks (fibers of one thread: lets others run).
+  void take_turns(void (*next)(void*) noexcept, void* argument) noexcept { waiter_->take_turns(next, argument); }
 
   /// Where threads enter and leave.
   gate& doors() noexcept { return doors_; }
@@ -190,6 +193,7 @@ void context_state::wait_for(Look&& look, const operation* what) {
 template <class Try>
 bool context_state::try_for_a_moment(bool patient, Try&& attempt) {
   constexpr int tries_per_clock = 64;
+  patient = patient && !simulated_;  // real time does not count there
   base::nanoseconds until = 0;
   do {
     for (int i = 0; i < (patient ? tries_per_clock : 1); ++i) {
@@ -228,7 +232,11 @@ template <class Look>
 
 inline bool context_state::progress() noexcept {
   constexpr unsigned ticks_per_clock = 64;
-  if (ticks_++ % ticks_per_clock == 0) now_ = base::steady_now();
+  if (ticks_++ % ticks_per_clock == 0) {
+    now_ = base::steady_now();
+    if (!retired_.empty()) [[unlikely]]
+      reap();
+  }
   const bool moved = engine_->progress(now_);
   if (moved && doors_.keeps_apart()) [[unlikely]]
     waiter_->call_sleepers();

@@ -33,6 +33,8 @@ struct persistent_work : pending_work {
 
   /// Begins once more; not while in flight. Errors arrive in `op`; throws only for want of memory.
   virtual void start() = 0;
+  /// Not kept any more: what is in flight was the last start.
+  virtual void drop() noexcept {}
   /// Neither in flight nor kept: frees itself.
   virtual void destroy() noexcept = 0;
 

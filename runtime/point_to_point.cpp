@@ -61,7 +61,7 @@ auto await(communicator_state& on, const char* call, rank from, tag label, Look&
     found = look();
     if (found) return true;
     why = from != any_source                ? host.engine().why_down(on.peer_of(from))
-          : host.engine().any_peer_failed() ? errc::peer_failed
+          : host.engine().any_failed_in(on.context()) ? errc::peer_failed
                                             : errc::success;
     if (why == errc::success) return false;
     found = look();  // it may have come right before
@@ -82,14 +82,20 @@ std::optional<status> look_for(communicator_state& on, rank from, tag label) {
 /// A send or receive with fixed arguments; owned by its persistent_request, frees itself.
 struct persistent_message final : runtime::persistent_work {
   communicator_state* on;
-  bool is_receive = false;
+  bool is_receive;
   void* data = nullptr;
   std::size_t bytes = 0;
   rank with{};
   tag label{};
 
-  explicit persistent_message(communicator_state& of) : on(&of) { on->hold(); }
+  persistent_message(communicator_state& of, bool receives) : on(&of), is_receive(receives) {
+    on->hold();
+    if (is_receive) on->may_ask();
+  }
   ~persistent_message() { on->let_go(); }
+  void drop() noexcept override {
+    if (is_receive) on->asks_no_more();
+  }
   void start() override {
     if (is_receive)
       start_receive(*on, op, data, bytes, with, label);
@@ -106,9 +112,8 @@ struct persistent_message final : runtime::persistent_work {
 
 persistent_request make_persistent(communicator_state& on, bool is_receive, void* data, std::size_t bytes,
                                    rank with, tag label) {
-  auto work = std::make_unique<persistent_message>(on);
+  auto work = std::make_unique<persistent_message>(on, is_receive);
   work->host = &on.host();
-  work->is_receive = is_receive;
   work->data = data;
   work->bytes = bytes;
   work->with = with;

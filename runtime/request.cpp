@@ -11,7 +11,9 @@ namespace {
 std::string words(const communicator_state& on, errc why, rank with) {
   if ((why == errc::peer_failed || why == errc::peer_left) && with != any_source)
     return on.host().obituary(on.peer_of(with));
-  if (why == errc::peer_failed) return "a rank that might have sent is gone";
+  if (why == errc::peer_failed)
+    if (const auto gone = on.failed_member())
+      return "a rank that might have sent is gone: " + on.host().obituary(on.peer_of(*gone));
   return make_error_code(why).message();
 }
 
@@ -148,6 +150,7 @@ persistent_request::~persistent_request() {
   if (work_ == nullptr) return;
   const runtime::entrance inside(work_->host->doors());
   work_->kept = false;
+  work_->drop();
   if (!work_->in_flight) work_->destroy();
 }
 

@@ -55,6 +55,7 @@ void waiter::end_sleep() noexcept {
 }
 
 void waiter::yield() noexcept {
+  if (next_turn_ != nullptr) return next_turn_(turn_argument_);
   const int depth = gate_.step_out();
   yield_cpu();
   gate_.step_in(depth);

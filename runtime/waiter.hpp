@@ -1,4 +1,5 @@
-// How a rank waits. The only place that blocks; the simulator has its own loop and never comes here.
+// How a rank waits. The only place that blocks. Simulated ranks share one thread: their waits give the turn to the next rank
+// (take_turns) where others give up the core.
 //
 // A rank sleeps on exactly one thing: its doorbell in the job page (base/job_page.hpp). The owner:
 //
@@ -52,6 +53,13 @@ class waiter {
     if (sleepers_ != 0) base::ring(page_->bell(local_index_));
   }
 
+  /// From now on a wait calls this between its looks, and neither spins nor sleeps. Only without a job page, and with a
+  /// spin of 0.
+  void take_turns(void (*next)(void*) noexcept, void* argument) noexcept {
+    next_turn_ = next;
+    turn_argument_ = argument;
+  }
+
   /// How long spinning is worth while at this moment.
   base::nanoseconds spin_budget() const noexcept;
 
@@ -69,6 +77,8 @@ class waiter {
   int sleepers_ = 0;  ///< threads between begin_sleep and end_sleep; guarded by the gate
   base::nanoseconds fixed_spin_;  ///< < 0: by free cores
   base::nanoseconds last_wait_ = 0;
+  void (*next_turn_)(void*) noexcept = nullptr;
+  void* turn_argument_ = nullptr;
 };
 
 void yield_cpu() noexcept;
@@ -96,7 +106,7 @@ void waiter::wait(Look&& look_inside, Arm&& arm, Disarm&& disarm) {
 
   const base::nanoseconds yield_until =
       now + (2 * last_wait_ < longest_yield ? 2 * last_wait_ : longest_yield) + 20 * base::microsecond;
-  for (; now < yield_until; now = base::steady_now()) {
+  for (; now < yield_until && next_turn_ == nullptr; now = base::steady_now()) {
     yield();
     if (look()) return over();
   }

@@ -4,11 +4,14 @@
 // packets or members.
 //
 //   free --hold--> held --install--> live --remove--> free
-//                  held --drop--> free
+//                  held --drop--> free       live --close--> closing --remove--> free
 //
 // A slot is held from the moment at which this rank proposes it to the others until they have agreed: nobody
 // can send in the new communicator before every member has held its slot, so early packets meet a held slot,
 // always.
+//
+// A slot is closing while operations of a freed communicator are under way: those that were posted still match, but a
+// message that nobody has asked for by then nobody can ask for any more, so it is late. Collectives run to their end.
 //
 // The wire has 11 bits of the generation; here it is counted in full, so that members whose counts differ
 // agree on one that none of them has used in the last 2,000 uses of the slot.
@@ -72,25 +75,31 @@ class context_table {
     entries_[slot] = {generation, life::live};
     return context_of(slot, generation);
   }
+  void close(std::uint32_t slot) noexcept {
+    base::check(entries_[slot].now == life::live, "a communicator is closed that is not there");
+    entries_[slot].now = life::closing;
+  }
   void remove(std::uint32_t slot) noexcept {
-    base::check(entries_[slot].now == life::live, "a communicator is removed twice");
+    base::check(entries_[slot].now == life::live || entries_[slot].now == life::closing,
+                "a communicator is removed twice");
     entries_[slot].now = life::free;
     if (slot < lowest_) lowest_ = slot;
   }
 
   /// What a packet's context means here; any 32 bits may come, the collective bit does not matter.
   standing of(std::uint32_t context) const noexcept {
+    const bool of_collectives = (context & collective_bit) != 0;
     context &= ~collective_bit;
     const std::uint32_t slot = slot_of(context);
     if (slot >= entries_.size()) return standing::stale;
     const entry& known = entries_[slot];
     if (known.now == life::held) return standing::held;
-    return known.now == life::live && context == context_of(slot, known.generation) ? standing::live
-                                                                                    : standing::stale;
+    const bool wanted = known.now == life::live || (known.now == life::closing && of_collectives);
+    return wanted && context == context_of(slot, known.generation) ? standing::live : standing::stale;
   }
 
  private:
-  enum class life : std::uint8_t { free, held, live };
+  enum class life : std::uint8_t { free, held, live, closing };
   struct entry {
     std::uint64_t generation = 0;
     life now = life::free;

@@ -36,29 +36,25 @@ bool engine::context_busy(std::uint32_t context) noexcept {
 }
 
 void engine::forget_context(std::uint32_t context) {
-  drop_parcels(context, 0);
+  drop_parcels_of(context, 0);
 }
 
 std::uint32_t engine::install_context(std::uint32_t slot, std::uint64_t generation) {
   const std::uint32_t context = contexts_.install(slot, generation);
   // While the slot was held, a late packet of an older use could not be told from an early one.
-  drop_parcels(slot, context);
+  drop_parcels_of(slot, context);
   return context;
 }
 
 void engine::drop_context(std::uint32_t slot) {
   contexts_.drop(slot);
-  drop_parcels(slot, 0);
+  drop_parcels_of(slot, 0);
 }
 
-/// Drops what has arrived for the slot of `which` and is not for the communicator `but`.
-void engine::drop_parcels(std::uint32_t which, std::uint32_t but) {
+/// Drops what has arrived in unwanted contexts.
+template <class Unwanted>
+void engine::drop_parcels(Unwanted&& unwanted) {
   if (closed_ || (!matcher_.has_unexpected() && queueing_.empty())) return;
-  const std::uint32_t slot = context_table::slot_of(which);
-  const auto unwanted = [&](std::uint32_t key) {
-    const std::uint32_t context = key & ~collective_bit;
-    return context_table::slot_of(context) == slot && context != but;
-  };
   const auto drop = [&](parcel& p) {
     if (p.from->open_parcel == &p) p.from->open_parcel = nullptr;  // the pieces to come are stale, too
     if (p.synchronous() && p.from->down == errc::success) acknowledge(*p.from, p.waits);
@@ -86,6 +82,19 @@ void engine::drop_parcels(std::uint32_t which, std::uint32_t but) {
     else refill(*from);
   }
   if (!polling_) answer();
+}
+
+/// Drops what has arrived for the slot of `which` and is not for the communicator `but`.
+void engine::drop_parcels_of(std::uint32_t which, std::uint32_t but) {
+  drop_parcels([slot = context_table::slot_of(which), but](std::uint32_t key) {
+    const std::uint32_t context = key & ~collective_bit;
+    return context_table::slot_of(context) == slot && context != but;
+  });
+}
+
+void engine::close_context(std::uint32_t context) {
+  contexts_.close(context_table::slot_of(context));
+  drop_parcels([=](std::uint32_t key) { return key == context; });
 }
 
 post_result engine::advance_answer(message& m) {

@@ -87,19 +87,26 @@ void engine::on_peer_down(peer from, errc why) noexcept {
   gone.single_eager = 0;
   any_down_ = true;
   const bool failed = why != errc::peer_left;
-  any_failed_ |= failed;
+  if (failed) failed_.push_back(from);
   gone.open_receive = nullptr;
   fail_waiting(gone, why);
-  // What waited, was matched or was posted for this peer alone ends here. After a failure so does a receive from anybody,
-  // which would otherwise wait for a message that may never come. Data that arrived whole can still be received.
+  // What waited, was matched or was posted for this peer alone ends here. After a failure so does a receive from anybody
+  // in a communicator that had it, which would otherwise wait for a message that may never come. Data that arrived whole
+  // can still be received.
   messages_.for_each_live([&](message& m) {
-    if (m.with != &gone && (m.with != nullptr || !failed)) return;
+    const bool concerned = m.with == &gone || (m.with == nullptr && failed && m.at == step::posted &&
+                                               in_(members_of_, m.posted.want.context, from));
+    if (!concerned) return;
     if (m.at == step::posted) matcher_.remove(m.posted);
     finish(m, why);
   });
   if (gone.linked()) gone.unlink();
   drop_incomplete(gone);
   gone.open_parcel = nullptr;
+}
+
+bool engine::any_failed_in(std::uint32_t context) const noexcept {
+  return std::any_of(failed_.begin(), failed_.end(), [&](peer p) { return in_(members_of_, context, p); });
 }
 
 void engine::finish(message& m, errc error) noexcept {

@@ -189,6 +189,9 @@ class engine {
   void drop_context(std::uint32_t slot);
   /// True while a send or receive of the communicator is under way.
   bool context_busy(std::uint32_t context) noexcept;
+  /// It was freed, and nothing will be posted in it any more: what is pending goes on, what nobody has asked for is dropped,
+  /// now and as it comes. Otherwise two ranks that free it with unreceived sends to each other would wait for ever.
+  void close_context(std::uint32_t context);
   /// Drops the messages nobody has received; their senders learn of it if they wait.
   void forget_context(std::uint32_t context);
 
@@ -198,8 +201,14 @@ class engine {
   bool peer_down(peer p) noexcept { return peers_[p.index].down != errc::success; }
   errc why_down(peer p) noexcept { return peers_[p.index].down; }
   bool any_peer_down() const noexcept { return any_down_; }
-  /// Of any source nothing is waited for any more.
-  bool any_peer_failed() const noexcept { return any_failed_; }
+  /// A rank of this communicator has failed: of any source nothing is waited for there any more.
+  bool any_failed_in(std::uint32_t context) const noexcept;
+  /// Who knows which peers are in which communicator; until then all are in each.
+  using membership = bool (*)(const void* of, std::uint32_t context, peer who) noexcept;
+  void ask_membership(membership in, const void* of) noexcept {
+    in_ = in;
+    members_of_ = of;
+  }
   /// What is known of a pending operation, or, for null and for what is not a message's, of the oldest pending message.
   wait_report report(const operation* op) noexcept;
   const counters& counts() const noexcept { return counts_; }
@@ -300,7 +309,9 @@ class engine {
   }
   void drop_stale(engine_peer& from, const wire::header& head, std::optional<wire::handle> waiting = std::nullopt);
   void drop_stale_data(engine_peer& from, const wire::header& head, std::size_t total);
-  void drop_parcels(std::uint32_t which, std::uint32_t but);
+  void drop_parcels_of(std::uint32_t which, std::uint32_t but);
+  template <class Unwanted>
+  void drop_parcels(Unwanted&& unwanted);
   post_result advance_answer(message& m);
 
   void malformed() noexcept { ++counts_.malformed; }
@@ -313,7 +324,9 @@ class engine {
   std::uint32_t matcher_share_;  ///< messages of one peer that may lie in the matcher before its later ones queue
   std::uint32_t self_;
   bool any_down_ = false;
-  bool any_failed_ = false;
+  std::vector<peer> failed_;  ///< those that are down and did not leave in good order
+  membership in_ = [](const void*, std::uint32_t, peer) noexcept { return true; };
+  const void* members_of_ = nullptr;
   bool closed_ = false;   ///< the context goes: operations may be gone
   bool polling_ = false;  ///< inside fabric_.poll: nothing may be posted, sends only queue up
   bool flip_bytes_ = false;  ///< test builds: corrupt a received byte now and then

@@ -55,6 +55,7 @@ posted_receive* matcher::take_posted(const match_key& is) noexcept {
 
 void matcher::add_unexpected(unexpected_message& message, const match_key& is) {
   message.is = is;
+  message.order = next_message_++;
   exact_.insert(message.exact, {is.context, is.source.value, is.label.value}, &message);
   by_source_.insert(message.by_source, {is.context, is.source.value, open}, &message);
   by_tag_.insert(message.by_tag, {is.context, open, is.label.value}, &message);

@@ -31,7 +31,8 @@ struct posted_receive {
 struct unexpected_message {
   base::keyed_link exact, by_source, by_tag, by_context;
   match_key is;
-  void* holder = nullptr;  ///< what it is embedded in; the user's
+  std::uint64_t order = 0;  ///< given by the matcher: smaller is older
+  void* holder = nullptr;   ///< what it is embedded in; the user's
 };
 
 class matcher {
@@ -66,6 +67,7 @@ class matcher {
  private:
   base::keyed_fifo posted_;  // key holds -1 where the receive leaves something open
   std::uint64_t next_order_ = 0;
+  std::uint64_t next_message_ = 0;
   // How many posted receives leave open: nothing, the tag, the source, both. Spares look-ups that cannot hit.
   std::uint32_t shapes_[4] = {};
   base::keyed_fifo exact_, by_source_, by_tag_, by_context_;

@@ -147,20 +147,33 @@ parcel* engine::take_from_behind(engine_peer& from, const match_key& want) {
   return &p;
 }
 
-/// A peer is gone: announcements whose data went with it, and messages that broke off in the middle.
+/// A peer is gone, and with it announced data and the rest of messages that broke off in the middle. What it sent after
+/// one of those in the same communicator goes, too, whole or not: it must not overtake what is missing.
 void engine::drop_incomplete(engine_peer& gone) noexcept {
   const auto complete = [](const parcel& p) { return !p.announced && p.arrived == p.total; };
+  std::unordered_map<std::uint32_t, std::uint64_t> broken;  // context -> the oldest of those
+  matcher_.for_each_unexpected([&](unexpected_message& u) {
+    const auto& p = *static_cast<parcel*>(u.holder);
+    if (p.from != &gone || complete(p)) return;
+    const auto [at, first] = broken.emplace(u.is.context, u.order);
+    if (!first) at->second = std::min(at->second, u.order);
+  });
   matcher_.for_each_unexpected([&](unexpected_message& u) {
     auto& p = *static_cast<parcel*>(u.holder);
-    if (p.from != &gone || complete(p)) return;
+    if (p.from != &gone) return;
+    if (const auto at = broken.find(u.is.context); at == broken.end() || u.order < at->second) return;
     matcher_.remove(u);
     --gone.in_matcher;
     unpark(p);
   });
   if (gone.behind != nullptr && !gone.behind->empty()) {
-    gone.behind->remove_if([&](queued_envelope& e) {
-      if (e.what == queued_envelope::kind::envelope) return true;
-      if (complete(*e.held)) return false;
+    gone.behind->remove_if([&](queued_envelope& e) {  // in the order of arrival
+      if (e.what == queued_envelope::kind::envelope) {
+        broken.emplace(e.is.context, 0);
+        return true;
+      }
+      if (!complete(*e.held)) broken.emplace(e.is.context, 0);
+      if (broken.count(e.is.context) == 0) return false;
       unpark(*e.held);
       return true;
     });

@@ -15,7 +15,8 @@ void engine::receive(operation& op, const peer* from, const match_key& want, voi
   engine_peer* source = from == nullptr ? nullptr : &meet(*from);
   if (parcel* waiting = take_parcel(want, source)) return accept_parcel(op, *waiting, room, bytes);
   if (source != nullptr && source->down != errc::success) return op.complete(source->down);
-  if (source == nullptr && any_failed_) return op.complete(errc::peer_failed);
+  if (source == nullptr && any_failed_in(want.context)) [[unlikely]]
+    return op.complete(errc::peer_failed);
   post(op, source, want, room, bytes);
 }
 

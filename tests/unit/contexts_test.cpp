@@ -147,3 +147,85 @@ TEST_CASE("an agreement that fails leaves its place free", "[contexts]") {
   communicator_maker maker(communicator_access::handle(job[0].world()));
   CHECK(maker.lowest_free(0) == 3);
 }
+
+TEST_CASE("ranks that free a communicator with unreceived messages for each other do not wait for ever",
+          "[contexts]") {
+  const std::size_t bytes = GENERATE(1800U, 50000U);
+  const bool persistent = GENERATE(false, true);
+  sim_job job(three_protocols());
+  traffic all;
+  std::byte room[10];
+  std::deque<owned_communicator> made;
+  std::deque<persistent_request> kept;
+  for (std::size_t r = 0; r < 2; ++r) {
+    communicator_maker maker(communicator_access::handle(job[r].world()));
+    REQUIRE(maker.hold(5));
+    made.push_back(maker.make(1, {}, 0));
+  }
+  operation& asked = all.receive(made[0], rank{1}, 5000);
+  for (std::int64_t r = 0; r < 2; ++r) {
+    auto& state = communicator_access::state(made[static_cast<std::size_t>(r)]);
+    all.data.emplace_back(bytes);
+    state.host().engine().send(all.ops.emplace_back(), state.way_to(rank{1 - r}), all.data.back().data(),
+                               bytes, tag{2},
+                               true);  // not over before it is matched, or dropped
+    if (persistent)
+      kept.push_back(made[static_cast<std::size_t>(r)].recv_init(room, sizeof room, rank{1 - r}, tag{2}));
+  }
+  job.run();
+  made.clear();
+  job.run();
+  for (std::size_t i = 1; i < 3; ++i)
+    CHECK(all.ops[i].done() == !persistent);  // who may still ask finds them
+  kept.clear();
+  for (std::size_t r = 0; r < 2; ++r) job[r].reap();
+  job.run();
+  for (std::size_t i = 1; i < 3; ++i) CHECK(all.ops[i].done());
+  CHECK_FALSE(asked.done());  // was posted before, and is not given up
+  CHECK(stale(job[0]) + stale(job[1]) == 2);
+  CHECK(job[0].engine().cancel(asked));
+}
+
+TEST_CASE("a death ends receives from anybody only where the dead could have sent", "[contexts]") {
+  auto options = three_protocols();
+  options.size = 3;
+  sim_job job(options);
+  const auto handle = [&](context_state& of) { return communicator_access::handle(of.world()); };
+  communicator_maker maker(handle(job[0]));
+  REQUIRE(maker.hold(5));
+  const std::vector<int> two{0, 1};
+  const owned_communicator without = maker.make(1, two, 0);
+  int value = 0, other = 0, later = 0;
+  request everybody = handle(job[0]).irecv(&value, sizeof value),
+          of_two = without.irecv(&other, sizeof other);
+  job.world.kill(peer{2});
+  job.run();
+  CHECK(everybody.done());
+  CHECK_THROWS_WITH(everybody.wait(), Catch::Contains("a rank that might have sent is gone: rank 2"));
+  CHECK_FALSE(of_two.done());
+  request afterwards = without.irecv(&later, sizeof later);
+  CHECK_FALSE(afterwards.done());
+  CHECK_FALSE(without.iprobe());
+  CHECK(handle(job[0]).irecv(&value, sizeof value).wait(std::nothrow).error == errc::peer_failed);
+  CHECK(of_two.cancel());
+  CHECK(afterwards.cancel());
+}
+
+TEST_CASE("what the dead sent whole does not overtake what died with it", "[contexts]") {
+  sim_job job(three_protocols());
+  traffic all;
+  const communicator sending = communicator_access::handle(job[0].world()),
+                     receiving = communicator_access::handle(job[1].world());
+  all.send(sending, rank{1}, 10);
+  all.send(sending, rank{1}, 50000);  // announced: its data stays with the sender
+  all.send(sending, rank{1}, 20);
+  job.run();
+  REQUIRE(job[1].engine().counts().unexpected == 3);
+  job.world.kill(peer{0});
+  job.run();
+  operation& first = all.receive(receiving, rank{0}, 100);
+  CHECK(first.result.error == errc::success);
+  CHECK(first.result.bytes == 10);
+  CHECK(all.receive(receiving, rank{0}, 60000).result.error == errc::peer_failed);
+  CHECK(all.receive(receiving, rank{0}, 100).result.error == errc::peer_failed);
+}
