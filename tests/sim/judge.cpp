@@ -32,7 +32,11 @@ class receiver_judge {
  public:
   receiver_judge(const observed& run, std::uint32_t self, std::optional<std::uint32_t> victim,
                  std::vector<std::string>& complaints)
-      : receives_(run.receives[self]), self_(self), victim_(victim), complaints_(complaints) {
+      : receives_(run.receives[self]),
+        group_(run.group),
+        self_(self),
+        victim_(victim),
+        complaints_(complaints) {
     for (std::uint32_t from = 0; from < run.sends.size(); ++from) {
       std::uint64_t sequence = 0;
       for (const sent& s : run.sends[from])
@@ -42,56 +46,81 @@ class receiver_judge {
   }
 
   void run() {
-    for (std::size_t i = 0; i < receives_.size(); ++i) identify(i);
-    if (complaints_.empty()) order();
+    for (std::size_t i = 0; i < receives_.size(); ++i) examine(i);
+    // Whole messages say which they are; what was cut may fit several, of which the oldest is meant.
+    for (const bool cut : {false, true})
+      for (std::size_t i = 0; i < receives_.size(); ++i)
+        if (took_one(receives_[i]) && (receives_[i].error == errc::truncated) == cut) identify(i);
+    const bool all_known =
+        std::none_of(receives_.begin(), receives_.end(), [](const received& r) { return r.unknown; });
+    if (complaints_.empty() && all_known) order();
   }
 
  private:
   template <class... Args>
   void complain(std::size_t i, fmt::format_string<Args...> text, Args&&... args) {
     const received& r = receives_[i];
-    complaints_.push_back(fmt::format("rank {} receive {} (source {}, tag {}, room {}): {}", self_, i,
-                                      r.want_source, r.want_label, r.room,
+    complaints_.push_back(fmt::format("communicator {} rank {} receive {} (source {}, tag {}, room {}): {}",
+                                      group_, self_, i, r.want_source, r.want_label, r.room,
                                       fmt::format(text, std::forward<Args>(args)...)));
   }
 
-  /// Which message a receive took, by source and size, and whether it took all of it.
-  void identify(std::size_t i) {
+  static bool took_one(const received& r) {
+    return r.ended && !r.cancelled && !r.withdrawn && !r.unknown &&
+           (r.error == errc::success || r.error == errc::truncated);
+  }
+
+  /// What can be said without knowing which message it was.
+  void examine(std::size_t i) {
     const received& r = receives_[i];
     for (std::size_t at = r.room; at < r.data.size(); ++at)
       if (r.data[at] != margin_byte) return complain(i, "bytes behind the buffer were written");
     if (!r.ended) return complain(i, "never ended");
-    if (r.cancelled) return;
-    if (r.error == errc::peer_failed) {
-      const bool excused =
-          victim_ && (r.want_source < 0 || static_cast<std::uint32_t>(r.want_source) == *victim_);
-      if (!excused) complain(i, "ended with peer_failed and the peer lives");
+    if (r.cancelled || r.withdrawn) {
+      for (const std::byte b : r.data)
+        if (b != margin_byte) return complain(i, "was taken back, and its buffer written");
       return;
     }
+    if (r.bytes > r.room) return complain(i, "says {} bytes arrived", r.bytes);
+    if (took_one(r) || (r.unknown && victim_)) return;
+    if (r.error != errc::peer_failed) return complain(i, "ended with error {}", static_cast<int>(r.error));
+    const bool excused =
+        victim_ && (r.want_source < 0 || static_cast<std::uint32_t>(r.want_source) == *victim_);
+    if (!excused) complain(i, "ended with peer_failed and the peer lives");
+  }
+
+  /// Which message a receive took: the oldest that fits all it says.
+  void identify(std::size_t i) {
+    const received& r = receives_[i];
     const auto at = std::find_if(messages_.begin(), messages_.end(), [&](const arrival& m) {
-      return static_cast<std::int32_t>(m.from) == r.source && m.size == r.sent_bytes;
+      if (m.taken_by != nobody || static_cast<std::int32_t>(m.from) != r.source || m.label != r.label)
+        return false;
+      if (r.error == errc::success ? m.size != r.bytes : m.size <= r.room) return false;
+      const std::uint64_t name = message_name(group_, m.from, self_, m.sequence);
+      for (std::size_t b = 0; b < std::min(r.bytes, r.room); ++b)
+        if (r.data[b] != byte_of(name, b)) return false;
+      return true;
     });
     if (at == messages_.end())
-      return complain(i, "took a message of {} bytes from {} that nobody sent (error {})", r.sent_bytes,
-                      r.source, static_cast<int>(r.error));
-    if (at->taken_by != nobody) return complain(i, "took a message that receive {} has taken", at->taken_by);
-    if (!could_take(r, *at) || at->label != r.label)
-      return complain(i, "took a message from {} with tag {} and said {}", at->from, at->label, r.label);
+      return complain(
+          i,
+          "got {} bytes from {} with tag {} (error {}), which is no message that was sent and not received",
+          r.bytes, r.source, r.label, static_cast<int>(r.error));
+    if (!could_take(r, *at)) return complain(i, "took a message from {} with tag {}", at->from, at->label);
     at->taken_by = i;
     takes_[i] = static_cast<std::size_t>(at - messages_.begin());
-    const bool too_long = at->size > r.room;
-    if (r.error != (too_long ? errc::truncated : errc::success))
-      return complain(i, "ended with error {} for a message of {} bytes", static_cast<int>(r.error),
-                      at->size);
-    if (!too_long && r.bytes != at->size)
-      return complain(i, "says {} of {} bytes arrived", r.bytes, at->size);
-    if (r.bytes > r.room) return complain(i, "says {} bytes arrived", r.bytes);
-    for (std::size_t b = 0; b < r.bytes; ++b)
-      if (r.data[b] != content(at->from, self_, at->sequence, b))
-        return complain(i, "byte {} of {} from rank {} is wrong", b, at->size, at->from);
   }
 
   bool from_victim(const arrival& m) const { return victim_ && m.from == *victim_; }
+
+  /// What the dead sent is missing from some point on; only what a receive before lost may be missing in between.
+  bool overtook_the_missing(std::size_t i, const arrival& missing) const {
+    const arrival& taken = messages_[takes_[i]];
+    if (taken.from != missing.from || taken.sequence < missing.sequence) return false;
+    for (std::size_t before = 0; before < i; ++before)
+      if (takes_[before] == nobody && could_take(receives_[before], missing)) return false;
+    return true;
+  }
 
   void order() {
     std::vector<std::vector<std::size_t>> before(messages_.size());  // what must arrive earlier
@@ -107,7 +136,12 @@ class receiver_judge {
         const arrival& other = messages_[n];
         if (n == takes_[i] || !could_take(r, other) || (other.taken_by != nobody && other.taken_by < i))
           continue;
-        if (from_victim(other) && other.taken_by == nobody) continue;  // it may never have arrived
+        if (from_victim(other) && other.taken_by == nobody) {  // it may never have arrived
+          if (takes_[i] != nobody && overtook_the_missing(i, other))
+            complain(i, "took message {} of the dead, and message {} before it is missing",
+                     messages_[takes_[i]].sequence, other.sequence);
+          continue;
+        }
         if (r.cancelled)
           complain(i, "was never matched although message {} from {} was there", other.sequence, other.from);
         else
@@ -126,10 +160,10 @@ class receiver_judge {
              std::vector<std::size_t>& sequence) {
     if (state[m] == 2) return true;
     if (state[m] == 1) {
-      complaints_.push_back(
-          fmt::format("rank {}: no order of arrivals explains its matches; message {} from rank {} (tag {}) "
-                      "was overtaken",
-                      self_, messages_[m].sequence, messages_[m].from, messages_[m].label));
+      complaints_.push_back(fmt::format(
+          "communicator {} rank {}: no order of arrivals explains its matches; message {} from rank {} (tag "
+          "{}) was overtaken",
+          group_, self_, messages_[m].sequence, messages_[m].from, messages_[m].label));
       return false;
     }
     state[m] = 1;
@@ -158,6 +192,7 @@ class receiver_judge {
   }
 
   const std::vector<received>& receives_;
+  std::uint32_t group_;
   std::uint32_t self_;
   std::optional<std::uint32_t> victim_;
   std::vector<std::string>& complaints_;
@@ -167,22 +202,24 @@ class receiver_judge {
 
 }  // namespace
 
-std::vector<std::string> judge(const observed& run, std::optional<std::uint32_t> victim) {
+std::vector<std::string> judge(const observed& run, const excuses& excused) {
   std::vector<std::string> complaints;
   for (std::uint32_t rank = 0; rank < run.sends.size(); ++rank) {
-    if (victim == rank) continue;
+    if (excused.victim == rank || (!excused.absent.empty() && excused.absent[rank])) continue;
     std::vector<std::string> of_this;
-    receiver_judge(run, rank, victim, of_this).run();
+    receiver_judge(run, rank, excused.victim, of_this).run();
     complaints.insert(complaints.end(), of_this.begin(), of_this.end());
     for (std::size_t i = 0; i < run.sends[rank].size(); ++i) {
       const sent& s = run.sends[rank][i];
-      const bool excused = victim == s.to;
+      const bool may_fail = excused.victim == s.to;
+      const auto complain = [&](const std::string& how) {
+        complaints.push_back(fmt::format("communicator {} rank {} send {} ({} bytes to {}, tag {}): {}",
+                                         run.group, rank, i, s.size, s.to, s.label, how));
+      };
       if (!s.ended)
-        complaints.push_back(
-            fmt::format("rank {} send {} ({} bytes to {}): never ended", rank, i, s.size, s.to));
-      else if (s.error != errc::success && !(excused && s.error == errc::peer_failed))
-        complaints.push_back(fmt::format("rank {} send {} ({} bytes to {}): ended with error {}", rank, i,
-                                         s.size, s.to, static_cast<int>(s.error)));
+        complain("never ended");
+      else if (s.error != errc::success && !(may_fail && s.error == errc::peer_failed))
+        complain(fmt::format("ended with error {}", static_cast<int>(s.error)));
     }
   }
   return complaints;

@@ -11,14 +11,23 @@ namespace {
 /// A receive at rank 0 that took the message of `size` bytes that is number `sequence` from `from`.
 received took(std::int32_t want_source, std::int32_t want_label, std::uint32_t from, std::int32_t label,
               std::uint64_t sequence, std::size_t size) {
-  received r{want_source, want_label, size, true, false, errc::success, static_cast<std::int32_t>(from),
-             label,       size,       size, {}};
-  for (std::size_t i = 0; i < size; ++i) r.data.push_back(content(from, 0, sequence, i));
+  received r;
+  r.want_source = want_source;
+  r.want_label = want_label;
+  r.room = r.bytes = size;
+  r.ended = true;
+  r.source = static_cast<std::int32_t>(from);
+  r.label = label;
+  for (std::size_t i = 0; i < size; ++i) r.data.push_back(byte_of(message_name(0, from, 0, sequence), i));
   r.data.insert(r.data.end(), margin_bytes, margin_byte);
   return r;
 }
 received left_alone(std::int32_t want_source, std::int32_t want_label) {
-  received r{want_source, want_label, 0, true, true, errc::cancelled, -1, -1, 0, 0, {}};
+  received r;
+  r.want_source = want_source;
+  r.want_label = want_label;
+  r.ended = r.cancelled = true;
+  r.error = errc::cancelled;
   r.data.assign(margin_bytes, margin_byte);
   return r;
 }
@@ -38,7 +47,7 @@ observed run_of(std::vector<std::int32_t> from_one, std::vector<std::int32_t> fr
   return run;
 }
 bool allowed(const observed& run, std::optional<std::uint32_t> victim = {}) {
-  return judge(run, victim).empty();
+  return judge(run, {victim, {}}).empty();
 }
 
 }  // namespace
@@ -85,12 +94,22 @@ TEST_CASE("what MPI forbids is refused", "[judge]") {
   CHECK_FALSE(allowed(run));
 }
 
+TEST_CASE("what the dead sent is missing from some point on, not in between", "[judge]") {
+  CHECK(allowed(run_of({0, 0, 0}, {}, {took(1, 0, 1, 0, 0, 10)}), 1));
+  CHECK_FALSE(allowed(run_of({0, 0}, {}, {took(1, 0, 1, 0, 1, 11)}), 1));
+  CHECK(allowed(run_of({3, 0}, {}, {took(1, 0, 1, 0, 1, 11)}), 1));  // nobody can tell
+  received lost = left_alone(1, 0);
+  lost.cancelled = false;
+  lost.error = errc::peer_failed;  // it had the first one
+  CHECK(allowed(run_of({0, 0}, {}, {lost, took(1, 0, 1, 0, 1, 11)}), 1));
+}
+
 TEST_CASE("a message that is too long is cut and said to be", "[judge]") {
   auto run = run_of({0}, {}, {took(1, 0, 1, 0, 0, 10)});
   received& r = run.receives[0][0];
   r.room = r.bytes = 4;
   r.data.assign(4 + margin_bytes, margin_byte);
-  for (std::size_t i = 0; i < 4; ++i) r.data[i] = content(1, 0, 0, i);
+  for (std::size_t i = 0; i < 4; ++i) r.data[i] = byte_of(message_name(0, 1, 0, 0), i);
   CHECK_FALSE(allowed(run));
   r.error = errc::truncated;
   CHECK(allowed(run));
