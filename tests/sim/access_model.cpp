@@ -9,7 +9,7 @@
 namespace verbena::sim_tests {
 
 window_model::window_model(const window& what, std::uint32_t number, std::size_t ranks)
-    : what_(what), memory_(ranks), additions_(ranks), swaps_(ranks), number_(number) {
+    : what_(what), memory_(ranks), additions_(ranks), swaps_(ranks), doubted_(ranks), number_(number) {
   for (std::size_t r = 0; r < ranks; ++r) {
     memory_[r].resize(bytes());
     for (std::size_t i = window::words; i < bytes(); ++i) memory_[r][i] = byte_of(mixed(number, r, 0x3e3), i);

@@ -36,6 +36,10 @@ class window_model {
   std::uint64_t fresh_value() noexcept { return ++values_; }
   void swapped(std::int32_t target, std::uint64_t expected, std::uint64_t desired, std::uint64_t old);
 
+  /// An access ended with outcome_unknown: what it would have changed is not judged.
+  void doubt(std::int32_t target) noexcept { doubted_[static_cast<std::size_t>(target)] = true; }
+  bool doubted(std::int32_t target) const noexcept { return doubted_[static_cast<std::size_t>(target)]; }
+
   /// Given the two words at the end of all accesses: empty, or what is wrong.
   std::string judge_words(std::int32_t target, std::uint64_t sum, std::uint64_t last) const;
 
@@ -50,6 +54,7 @@ class window_model {
   std::vector<std::vector<std::byte>> memory_;  ///< by rank
   std::vector<std::vector<addition>> additions_;
   std::vector<std::vector<swap>> swaps_;
+  std::vector<bool> doubted_;
   std::uint64_t values_ = 0;
   std::uint64_t puts_ = 0;
   std::uint32_t number_;

@@ -35,6 +35,10 @@ void rank_player::end_access(const action& a, errc error) {
   if (error == errc::success) return;
   const bool of_the_dead = t_.dead() == t_.p.groups[a.on].members[static_cast<std::size_t>(a.partner)];
   t_.counted.note_if(of_the_dead, event::failed);
+  const bool broke_off = error == errc::outcome_unknown &&
+                         (is_atomic(a.what) || a.what == call::put_with_flag) &&
+                         t_.p.world.link_outage.until > t_.p.world.link_outage.from;
+  if (broke_off) return t_.windows[a.item].doubt(a.partner);
   if ((error == errc::peer_failed && of_the_dead) || (error == errc::access_denied && t_.dead_in(a.on)))
     return;
   t_.complain(self_, "communicator {}: {} of {} B at rank {} ended with error {}", a.on,
@@ -152,14 +156,16 @@ void rank_player::play_flush(const action& a, const communicator& on) {
 void rank_player::play_wait_flag(const action& a, const communicator& on) {
   const std::uint32_t origin = t_.p.groups[a.on].members[static_cast<std::size_t>(a.partner)];
   std::optional<std::uint64_t> word;
-  if (a.started || t_.p.victim) {  // whoever hears of a death may not put any more, and then nobody says so
+  const bool doubtful = t_.p.victim || t_.p.world.link_outage.until > t_.p.world.link_outage.from;
+  if (a.started || doubtful) {  // whoever hears of a death may not put any more, and then nobody says so
     looking_ = true;
     give_up_ = false;
     while (!(word = test_flag(on, rank{a.partner})) && !give_up_) pause();
     looking_ = false;
     ++deeds_;
     if (!word) {
-      if (!t_.dead()) t_.complain(self_, "communicator {}: no flag came from rank {}", a.on, a.partner);
+      if (!t_.dead() && !t_.windows[a.item].doubted(rank_in(a.on)))
+        t_.complain(self_, "communicator {}: no flag came from rank {}", a.on, a.partner);
       return;
     }
   } else {
@@ -167,7 +173,7 @@ void rank_player::play_wait_flag(const action& a, const communicator& on) {
     word = wait_flag(on, rank{a.partner});
   }
   auto& expected = t_.flags[origin * t_.p.world.size + self_];
-  while (t_.dead() && !expected.empty() && expected.front().word != *word)
+  while (doubtful && !expected.empty() && expected.front().word != *word)
     expected.pop_front();  // refused: see end_access
   if (expected.empty() || expected.front().word != *word)
     return t_.complain(self_, "flag {} came from rank {} out of turn", *word, origin);
@@ -184,6 +190,7 @@ void rank_player::play_wait_flag(const action& a, const communicator& on) {
 /// The region as all puts must have left it. Words stand where atomics work.
 void rank_player::judge_window(std::uint32_t number, const char* when) {
   const live_window& w = windows_[number];
+  if (t_.windows[number].doubted(rank_in(t_.p.windows[number].on))) return;
   const std::vector<std::byte>& must = t_.windows[number].memory(rank_in(t_.p.windows[number].on));
   for (std::size_t i = window::words; i < w.memory.size(); ++i)
     if (w.memory[i] != (i < must.size() ? must[i] : margin_byte))

@@ -26,7 +26,7 @@ class writer {
     const std::uint32_t tags = random_.between(1, 4);
     for (std::uint32_t i = random_.between(5, 80); i > 0; --i) add_message(tags);
     for (std::uint32_t i = random_.below(6); i > 0; --i) add_collective();
-    for (std::uint32_t i = random_.below(3); i > 0; --i) add_window();
+    for (std::uint32_t i = random_.below(4); i > 0; --i) add_window();
     for (std::uint32_t i = random_.below(p_.world.size * 12); i > 0; --i) add_look_at_requests();
     p_.of.resize(lists_.size());
     for (std::size_t r = 0; r < lists_.size(); ++r) {
@@ -295,7 +295,7 @@ void writer::add_window() {
                    {.what = call::deregister, .on = w.on, .item = number, .pick = random_.below(1000)});
   p_.windows.push_back(w);
   std::vector<std::size_t> used(n * n);
-  for (std::uint32_t i = random_.below(20); i > 0; --i)
+  for (std::uint32_t i = random_.below(p_.world.link_outage.until != 0 ? 100 : 20); i > 0; --i)
     add_access(w, number, {plain(opens), plain(closes)}, used);
 }
 

@@ -26,6 +26,19 @@ void make_surroundings(program& p, random_source& random) {
   w.refuse_region_ppm = one_of<std::uint32_t>(random, {0, 100'000, 600'000});
   w.completes_at_once_ppm = one_of<std::uint32_t>(random, {0, 500'000});
 
+  if (chance(random, 2)) {  // bad links, and a session over them
+    w.session = chance(random, 4);
+    w.loss_ppm = one_of<std::uint32_t>(random, {0, 10'000, 100'000});
+    w.duplicate_ppm = one_of<std::uint32_t>(random, {0, 50'000});
+    w.reorder_ppm = one_of<std::uint32_t>(random, {0, 50'000, 300'000});
+    if (chance(random, 2)) {
+      w.link_outage.from = random.below(one_of<std::uint32_t>(random, {20'000, 60'000, 200'000, 2'000'000}));
+      w.link_outage.until = w.link_outage.from + 1 + random.below(300'000);
+      if (chance(random, 2)) w.link_outage.one = random.below(w.size);
+      if (chance(random, 2)) w.limits.native_put = w.limits.native_atomics = true;
+    }
+  }
+
   base::settings& s = p.settings;
   s.spin_us = 0;
   s.slow_wait_s = 0;

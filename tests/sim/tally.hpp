@@ -81,7 +81,8 @@ struct tally {
 
   void add(const tally& other);
   std::string text() const;
-  /// Names of what there was none of. hung_by_death need not be.
+  /// Names of what there was none of. hung_by_death need not be, nor links_given_up: links
+  /// recover here.
   std::vector<std::string> missing() const;
 };
 
