@@ -10,7 +10,7 @@ namespace {
 
 class director {
  public:
-  explicit director(const program& p) : p_(p), t_(p) {
+  director(const program& p, plant fault) : p_(p), t_(p), fault_(fault) {
     for (std::uint32_t r = 0; r < p.world.size; ++r) ranks_.emplace_back(t_, r);
     if (p.victim && p.death_put == 0) t_.world.kill_at(peer{*p.victim}, p.death_ns);
   }
@@ -60,11 +60,47 @@ class director {
   }
 
   bool step() {
+    if (fault_ == plant::lose_grant) lose_grant();
+    if (fault_ == plant::stale_context) mistake_context();
     ++t_.counted.steps;
     if (p_.death_put != 0 && t_.world.counted()[transport::sim::counter::puts] >= p_.death_put)
       t_.world.kill(peer{*p_.victim});
     return t_.world.step();
   }
+
+  // The planted faults, each once in a run.
+  void lose_grant() {
+    known_.resize(ranks_.size() * ranks_.size());
+    for (std::uint32_t from = 0; from < ranks_.size(); ++from)
+      for (std::uint32_t to = 0; to < ranks_.size(); ++to) {
+        auto& budget = ranks_[from].context().engine().meet(peer{to}).outgoing;
+        std::uint64_t& known = known_[from * ranks_.size() + to];
+        const std::uint64_t news = budget.released - std::exchange(known, budget.released);
+        if (planted_ || news == 0 || budget.left < news || !chance(t_.random, 4)) continue;
+        planted_ = true;
+        budget.left -= news;
+        budget.released -= news;
+      }
+  }
+  void mistake_context() {
+    using contexts = runtime::context_table;
+    for (std::uint32_t r = 0; r < ranks_.size() && !planted_; ++r)
+      for (std::uint32_t slot = runtime::context_state::self_slot + 1; slot < 16 && !planted_; ++slot) {
+        runtime::engine& engine = ranks_[r].context().engine();
+        const std::uint64_t generation = engine.contexts().generation(slot);
+        const std::uint32_t context = contexts::context_of(slot, generation);
+        if (generation < 2 || !t_.alive(r) || engine.contexts().of(context) != contexts::standing::live)
+          continue;
+        const peer from{(r + 1) % p_.world.size};
+        const std::vector<std::byte> late(33, std::byte{0x5c});
+        auto& budget = ranks_[from.index].context().engine().meet(peer{r}).outgoing;
+        if (!t_.alive(from.index) || !budget.covers(late.size())) continue;
+        budget.spend(late.size());  // it was sent, after all
+        planted_ = true;
+        engine.on_packet(from, runtime::wire::pack(runtime::wire::kind::eager, context, 0, 0), late);
+      }
+  }
+
   void turn_woken() {
     for (const std::uint32_t r : t_.world.take_woken())
       if (t_.alive(r) && (ranks_[r].progress(), !ranks_[r].over()) && chance(t_.random, 2)) ranks_[r].turn();
@@ -234,13 +270,16 @@ class director {
   int untied_ = 0;
   const program& p_;
   table t_;
+  plant fault_;
+  bool planted_ = false;
+  std::vector<std::uint64_t> known_;  ///< what each sender was told, [from * ranks + to]
   std::deque<rank_player> ranks_;
 };
 
 }  // namespace
 
-verdict play(const program& p) {
-  return director(p).run();
+verdict play(const program& p, plant fault) {
+  return director(p, fault).run();
 }
 
 }  // namespace verbena::sim_tests

@@ -19,6 +19,13 @@ struct verdict {
   std::uint64_t fingerprint = 0;  ///< of everything observed: equal for equal seeds
 };
 
-verdict play(const program& p);
+/// Faults that nothing below or above may have: with one of them the oracle must complain about some programs.
+enum class plant : std::uint8_t {
+  none,
+  lose_grant,  ///< one report of free budget does not reach its sender
+  stale_context,  ///< a message of a communicator that was freed counts as one of its successor in the same place
+};
+
+verdict play(const program& p, plant fault = plant::none);
 
 }  // namespace verbena::sim_tests
