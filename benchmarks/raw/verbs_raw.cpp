@@ -56,8 +56,10 @@ class side {
     want.cap = {2 * depth, 2 * depth, 1, 1, 64};
     pair_ = ibv_create_qp(domain_, &want);
     must(pair_ != nullptr, "making a queue pair");
-    const card mine{pair_->qp_num, region_->rkey, reinterpret_cast<std::uintptr_t>(memory_.data()), device_.port.lid};
-    must(::write(socket, &mine, sizeof mine) == sizeof mine && ::read(socket, &there_, sizeof there_) == sizeof there_,
+    const card mine{pair_->qp_num, region_->rkey, reinterpret_cast<std::uintptr_t>(memory_.data()),
+                    device_.port.lid};
+    must(::write(socket, &mine, sizeof mine) == sizeof mine &&
+             ::read(socket, &there_, sizeof there_) == sizeof there_,
          "exchanging numbers");
     connect();
     for (int i = 0; i < depth; ++i) receive();
@@ -111,7 +113,8 @@ class side {
     to.qp_state = IBV_QPS_INIT;
     to.port_num = device_.port_number;
     to.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    must(ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0, "INIT");
+    must(ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
+         "INIT");
     to = {};
     to.qp_state = IBV_QPS_RTR;
     to.path_mtu = device_.port.active_mtu;
@@ -124,15 +127,19 @@ class side {
       to.ah_attr.is_global = 1;
       to.ah_attr.grh = {device_.gid, 0, device_.gid_index, 64, 0};
     }
-    must(ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0, "RTR");
+    must(ibv_modify_qp(pair_, &to,
+                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+         "RTR");
     to.qp_state = IBV_QPS_RTS;
     to.timeout = 14;
     to.retry_cnt = 6;
     to.rnr_retry = 6;
     to.max_rd_atomic = 1;
-    must(ibv_modify_qp(pair_, &to, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                       IBV_QP_MAX_QP_RD_ATOMIC) == 0, "RTS");
+    must(ibv_modify_qp(pair_, &to,
+                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                           IBV_QP_MAX_QP_RD_ATOMIC) == 0,
+         "RTS");
   }
   void receive() {
     ibv_sge piece{region_address() + largest, largest, region_->lkey};

@@ -16,7 +16,8 @@ namespace {
 
 /// What is about bulk_method::together, which this fabric has not.
 bool shares_only(std::string_view name) {
-  return name.find("offer") != name.npos || name.find("ticket") != name.npos || name.find("sharing") != name.npos;
+  return name.find("offer") != name.npos || name.find("ticket") != name.npos ||
+         name.find("sharing") != name.npos;
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ TEST_CASE("a peer that answers no more is found dead without anybody's word", "[
   b.send(1, 0, 0, 16);
   b.settle();
   b.at(1).die();
-  b.at(1).die();  // the second time nothing happens
+  b.at(1).die();                                                            // the second time nothing happens
   CHECK(b.try_send(0, 1, 1, 16) == verbena::transport::post_result::done);  // nobody knows yet
   const auto told = [&](std::uint32_t who) { return downs_of(b.seen(who), 1) == 1; };
   CHECK(within(20 * verbena::base::second, b, [&] { return told(0); }));
@@ -77,7 +78,8 @@ TEST_CASE("a peer that answers no more is found dead without anybody's word", "[
 TEST_CASE("what is behind a refused access is carried out, and nobody else notices", "[verbs][faults]") {
   report found;
   bench<verbs_set> b(3, found);
-  auto source = b.make_memory(4096), target = b.make_memory(4096), back = b.make_memory(4096), other = b.make_memory(4096);
+  auto source = b.make_memory(4096), target = b.make_memory(4096), back = b.make_memory(4096),
+       other = b.make_memory(4096);
   const auto local = b.registered(0, source), remote = b.registered(1, target);
   const auto theirs = b.registered(1, other), ours = b.registered(0, back);
   verbena::transport::remote_key gone;
@@ -92,7 +94,8 @@ TEST_CASE("what is behind a refused access is carried out, and nobody else notic
     fill(target, 3);
     fill(back, 4);
     const std::size_t flags = b.seen(1).count(event::kind::flag), packets = b.seen(0).packets();
-    tracked &bad = b.make_operation(0), &put = b.make_operation(0), &flagged = b.make_operation(0), &reverse = b.make_operation(1);
+    tracked &bad = b.make_operation(0), &put = b.make_operation(0), &flagged = b.make_operation(0),
+            &reverse = b.make_operation(1);
     using verbena::transport::operation;
     const peer zero{0}, one{1};
     b.post(bad, [&](operation& o) { return b.at(0).put(one, b.whole(source), gone, 0, o); });
@@ -102,8 +105,9 @@ TEST_CASE("what is behind a refused access is carried out, and nobody else notic
     });
     b.post(reverse, [&](operation& o) { return b.at(1).put(zero, b.whole(other), ours.key(), 0, o); });
     post_result sent = post_result::again;
-    CHECK(within(10 * verbena::base::second, b,
-                 [&] { return (sent = b.try_send(1, 0, static_cast<std::uint64_t>(lap), 100)) != post_result::again; }));
+    CHECK(within(10 * verbena::base::second, b, [&] {
+      return (sent = b.try_send(1, 0, static_cast<std::uint64_t>(lap), 100)) != post_result::again;
+    }));
     CHECK(sent == post_result::done);
     const auto all_ended = [&] { return bad.ends + put.ends + flagged.ends + reverse.ends == 4; };
     const auto all_arrived = [&] {
@@ -145,7 +149,8 @@ TEST_CASE("whoever sleeps is woken by what arrives", "[verbs]") {
   testing::shm_node node(2);
   std::atomic<int> rings{0};
   transport::verbs::verbs_fabric one(peer{0}, 2, &node.page, {});
-  transport::verbs::verbs_fabric two(peer{1}, 2, &node.page, {.device = {}, .any_atomics = false, .wake = [&] { ++rings; }});
+  transport::verbs::verbs_fabric two(peer{1}, 2, &node.page,
+                                     {.device = {}, .any_atomics = false, .wake = [&] { ++rings; }});
   REQUIRE(one.attach(peer{1}, two.address()));
   REQUIRE(two.attach(peer{0}, one.address()));
   recorder seen;

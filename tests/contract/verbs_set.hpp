@@ -25,8 +25,9 @@ class verbs_set {
 
   explicit verbs_set(std::uint32_t size) : node_(size) {
     for (std::uint32_t i = 0; i < size; ++i)
-      fabrics_.push_back(std::make_unique<fabric_type>(transport::peer{i}, size, &node_.page,
-                                                       transport::verbs::options{.device = {}, .any_atomics = true, .wake = {}}));
+      fabrics_.push_back(std::make_unique<fabric_type>(
+          transport::peer{i}, size, &node_.page,
+          transport::verbs::options{.device = {}, .any_atomics = true, .wake = {}}));
     for (std::uint32_t i = 0; i < size; ++i)
       for (std::uint32_t j = 0; j < size; ++j)
         if (i != j && !fabrics_[i]->attach(transport::peer{j}, fabrics_[j]->address()))

@@ -14,7 +14,8 @@ namespace {
 constexpr std::chrono::seconds patience{90};  // the processor is emulated
 
 finished over_verbs(int ranks, const std::string& program, const std::string& options = "") {
-  return run(fmt::format("launcher/rdmarun -q --fabric verbs {} -n {} {}", options, ranks, program), patience);
+  return run(fmt::format("launcher/rdmarun -q --fabric verbs {} -n {} {}", options, ranks, program),
+             patience);
 }
 
 /// A counter of the device: it counts SENDs and packets of all kinds, from its making on.
@@ -74,9 +75,9 @@ TEST_CASE("--explain says which device, and why", "[verbs]") {
   const finished end = over_verbs(2, "benchmarks/vb_latency -m 8 -i 1", "--explain");
   INFO(end.errors);
   CHECK(end.status == 0);
-  for (const char* part : {"-> verbs", "rxe0 port 1", "GID 1 (RoCE v2, ::ffff:10.0.0.1)", "the only active port",
-                           "path MTU 1024 B", "inline to 256 B", "eager to 16384 B", "put by the sender",
-                           "reliable connection made at join"})
+  for (const char* part : {"-> verbs", "rxe0 port 1", "GID 1 (RoCE v2, ::ffff:10.0.0.1)",
+                           "the only active port", "path MTU 1024 B", "inline to 256 B", "eager to 16384 B",
+                           "put by the sender", "reliable connection made at join"})
     CHECK_THAT(end.errors, Contains(part));
   CHECK_THAT(end.errors, Contains("not allowed by VERBENA_FABRIC=verbs"));
 }
@@ -105,13 +106,17 @@ TEST_CASE("a port that is down is not used", "[verbs]") {
   INFO(end.errors);
   CHECK(end.status != 0);
   CHECK_THAT(end.errors, Contains("rxe0 port 1 is DOWN, not ACTIVE"));
-  run("for i in $(seq 50); do grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state && break; sleep 0.1; done");
+  run("for i in $(seq 50); do grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state && break; sleep 0.1; "
+      "done");
 }
 
 TEST_CASE("survivors of a death are told who is gone", "[verbs][faults]") {
   const int count = GENERATE(1, 4000);
-  const finished end = run(fmt::format("launcher/rdmarun -q --fabric verbs --abort-grace 20 -n 3 tests/process/die_in_collective {}",
-                                       count), patience);
+  const finished end =
+      run(fmt::format(
+              "launcher/rdmarun -q --fabric verbs --abort-grace 20 -n 3 tests/process/die_in_collective {}",
+              count),
+          patience);
   INFO(end.output << end.errors);
   CHECK_FALSE(end.timed_out);
   CHECK(end.status == 137);
@@ -123,10 +128,11 @@ TEST_CASE("survivors of a death are told who is gone", "[verbs][faults]") {
 
 TEST_CASE("a rank that waits long sleeps", "[verbs]") {
   // Both wait four seconds for what never comes; the alarm ends them. Meanwhile they are looked at.
-  const finished end = run(
-      "launcher/rdmarun -q --fabric verbs -n 2 tests/process/wait_long receive >&2 & "
-      "until [ $(ps -C wait_long -o pid= | wc -l) = 2 ]; do sleep 0.1; done; sleep 2.5; "
-      "for i in $(seq 10); do ps -C wait_long -o state=; done; wait", patience);
+  const finished end =
+      run("launcher/rdmarun -q --fabric verbs -n 2 tests/process/wait_long receive >&2 & "
+          "until [ $(ps -C wait_long -o pid= | wc -l) = 2 ]; do sleep 0.1; done; sleep 2.5; "
+          "for i in $(seq 10); do ps -C wait_long -o state=; done; wait",
+          patience);
   INFO(end.output << end.errors);
   const int asleep = occurrences(end.output, "S"), awake = occurrences(end.output, "R");
   CHECK(asleep >= 6);

@@ -15,8 +15,12 @@ constexpr std::uint32_t most_requests = access_ring::most;  // on an access queu
 constexpr std::size_t most_per_doorbell = 16;
 constexpr std::int32_t tokens_for_words = 16;
 
-bool is_atomic(access_kind what) { return what == access_kind::fetch_add || what == access_kind::compare_swap; }
-bool is_put(access_kind what) { return what == access_kind::put || what == access_kind::put_with_flag; }
+bool is_atomic(access_kind what) {
+  return what == access_kind::fetch_add || what == access_kind::compare_swap;
+}
+bool is_put(access_kind what) {
+  return what == access_kind::put || what == access_kind::put_with_flag;
+}
 
 }  // namespace
 
@@ -47,18 +51,20 @@ region endpoint::register_memory(buffer local) {
   return mr == nullptr ? region{} : region{*registered_, mr, registered_->key_of(local, mr)};
 }
 
-post_result endpoint::start(peer to, access_kind what, buffer local, const remote_key& key, std::uint64_t offset,
-                            std::uint64_t first, std::uint64_t second, operation& op) {
+post_result endpoint::start(peer to, access_kind what, buffer local, const remote_key& key,
+                            std::uint64_t offset, std::uint64_t first, std::uint64_t second, operation& op) {
   link* const l = find(to);
   if (l == nullptr || !l->reachable() || l->accesses_are == access_state::refused) return post_result::down;
   if (is_atomic(what) && !limits(to).native_atomics) return post_result::down;
   const std::uint64_t bytes = is_atomic(what) ? sizeof(std::uint64_t) : local.size;
   if (key.handle != checksum_of(key) || offset > key.size || bytes > key.size - offset)
     return refuse(op, errc::access_denied);
-  if (is_atomic(what) && ((key.address + offset) % sizeof(std::uint64_t) != 0 || local.size < sizeof(std::uint64_t)))
+  if (is_atomic(what) &&
+      ((key.address + offset) % sizeof(std::uint64_t) != 0 || local.size < sizeof(std::uint64_t)))
     return refuse(op, errc::invalid_argument);
   if (bytes == 0 && what != access_kind::put_with_flag) return post_result::done;
-  const bool needs_word = is_atomic(what) || (what == access_kind::put_with_flag && inline_bytes_ < sizeof first);
+  const bool needs_word =
+      is_atomic(what) || (what == access_kind::put_with_flag && inline_bytes_ < sizeof first);
   if (l->under_way.full() || (needs_word && !words_.any())) return post_result::again;
 
   ibv_mr* own = nullptr;
@@ -119,7 +125,8 @@ bool endpoint::pump(link& to) {
       close(to, errc::link_down, "the device takes no more requests: " + device_.text());
     count = 0;
   };
-  auto add = [&](ibv_wr_opcode opcode, const std::byte* data, std::size_t bytes, std::uint32_t key) -> ibv_send_wr& {
+  auto add = [&](ibv_wr_opcode opcode, const std::byte* data, std::size_t bytes,
+                 std::uint32_t key) -> ibv_send_wr& {
     ibv_send_wr& r = requests[count];
     r = {};
     pieces[count] = {reinterpret_cast<std::uintptr_t>(data), static_cast<std::uint32_t>(bytes), key};
@@ -148,12 +155,13 @@ bool endpoint::pump(link& to) {
       const std::size_t piece = std::min(a.size - a.posted, most_bytes);
       ibv_send_wr* last = nullptr;
       if (is_atomic(a.what)) {
-        last = &add(a.what == access_kind::fetch_add ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP,
-                    words_.at(a.word), sizeof(std::uint64_t), words_.key());
+        last =
+            &add(a.what == access_kind::fetch_add ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP,
+                 words_.at(a.word), sizeof(std::uint64_t), words_.key());
         last->wr.atomic = {a.remote, a.first, a.second, a.remote_key};
       } else if (piece != 0) {
-        last = &add(a.what == access_kind::get ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, a.local + a.posted, piece,
-                    a.local_key);
+        last = &add(a.what == access_kind::get ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, a.local + a.posted,
+                    piece, a.local_key);
         last->wr.rdma = {a.remote + a.posted, a.remote_key};
         if (is_put(a.what) && a.size <= inline_bytes_) last->send_flags |= IBV_SEND_INLINE;
       }
@@ -226,7 +234,8 @@ void endpoint::reopen_when_flushed(link& of) {
     a.posted = 0;
   }
   if (of.under_way.size() != 0) finish_first(of, of.culprit);
-  if (!of.accesses.restart()) return close(of, errc::link_down, "a queue pair cannot be used again: " + device_.text());
+  if (!of.accesses.restart())
+    return close(of, errc::link_down, "a queue pair cannot be used again: " + device_.text());
   ++of.round;
   of.accesses_are = access_state::opening;
   of.owes_open = true;
@@ -252,9 +261,11 @@ void endpoint::on_open(link& from, const control& word) noexcept {
   const bool fresh = !from.serving;
   bool made = true;
   if (fresh) {
-    from.serving = queue_pair(device_, domain_.get(), completions_.get(), receives_.get(),
-                              {.sends = 1, .inline_bytes = 0,
-                               .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC});
+    from.serving =
+        queue_pair(device_, domain_.get(), completions_.get(), receives_.get(),
+                   {.sends = 1,
+                    .inline_bytes = 0,
+                    .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC});
     made = static_cast<bool>(from.serving);
     if (made) roles_[from.serving.number()] = {&from, owner::serving};
   } else {
@@ -273,7 +284,8 @@ void endpoint::on_opened(link& from, const control& word) {
   if (word.number != 0) {
     if (from.accesses_are != access_state::opening || word.round != from.round) return;
     if (from.accesses.receive_from(device_, from.there.head, word.number, 0) &&
-        from.accesses.begin_sending(device_, from.there.head, (first_number_ + from.round * 4099U) & 0xffffff)) {
+        from.accesses.begin_sending(device_, from.there.head,
+                                    (first_number_ + from.round * 4099U) & 0xffffff)) {
       from.accesses_are = access_state::open;
       return;
     }

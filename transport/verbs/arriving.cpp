@@ -107,7 +107,8 @@ void endpoint::on_receive(const ibv_wc& wc, const role& at) {
   std::uint64_t word = 0;
   if (at.as != owner::serving || bytes.size() != sizeof word) {
     to_post_.push_back(slot);
-    return close(from, errc::malformed, fmt::format("rank {} sent {} B where a flag is due", from.who.index, bytes.size()));
+    return close(from, errc::malformed,
+                 fmt::format("rank {} sent {} B where a flag is due", from.who.index, bytes.size()));
   }
   std::memcpy(&word, bytes.data(), sizeof word);
   arrival& a = arrivals_.emplace_back();
@@ -123,7 +124,8 @@ void endpoint::on_packet(link& from, std::uint32_t slot, std::span<const std::by
   bool sane = session.has_value() && session->acknowledged - from.given_back <= from.sent - from.given_back;
   if (sane && !is_control) {
     const std::uint32_t due = from.arrived + 1 == 0 ? 1 : from.arrived + 1;
-    sane = session->sequence == due && bytes.size() >= sizeof(envelope) && bytes.size() - sizeof(envelope) <= payload_bytes;
+    sane = session->sequence == due && bytes.size() >= sizeof(envelope) &&
+           bytes.size() - sizeof(envelope) <= payload_bytes;
   }
   if (!sane || is_control) {
     if (sane) {
@@ -151,12 +153,19 @@ void endpoint::on_control(link& from, std::span<const std::byte> bytes) {
   if (sane) from.flags_given_back = word->flags;
   if (!from.reachable()) return;
   switch (sane ? word->what : control_kind{}) {
-    case control_kind::credit: break;
-    case control_kind::open: on_open(from, *word); break;
-    case control_kind::opened: on_opened(from, *word); break;
-    case control_kind::bye: return close(from, errc::peer_left, {});
+    case control_kind::credit:
+      break;
+    case control_kind::open:
+      on_open(from, *word);
+      break;
+    case control_kind::opened:
+      on_opened(from, *word);
+      break;
+    case control_kind::bye:
+      return close(from, errc::peer_left, {});
     default:
-      return close(from, errc::malformed, fmt::format("rank {} sent a control word that cannot be", from.who.index));
+      return close(from, errc::malformed,
+                   fmt::format("rank {} sent a control word that cannot be", from.who.index));
   }
   look_after(from);
 }
@@ -167,10 +176,12 @@ void endpoint::on_failure(link& of, owner as, const ibv_wc& wc) {
   const status_row& row = row_of(wc.status);
   ibv_port_attr port{};
   const bool asked = ibv_query_port(device_.context.get(), device_.port_number, &port) == 0;
-  close(of, row.code == errc::access_denied || row.code == errc::invalid_argument ? errc::link_down : row.code,
-        fmt::format("{} to rank {}, {}: {}: {} (vendor's code {}); look at: {} The port here is {}.", device_.text(),
-                    of.who.index, as == owner::packets ? "packets" : "accesses to memory", row.name, row.meaning,
-                    wc.vendor_err, row.look_at, asked ? port_state_text(port.state) : "gone"));
+  close(of,
+        row.code == errc::access_denied || row.code == errc::invalid_argument ? errc::link_down : row.code,
+        fmt::format("{} to rank {}, {}: {}: {} (vendor's code {}); look at: {} The port here is {}.",
+                    device_.text(), of.who.index, as == owner::packets ? "packets" : "accesses to memory",
+                    row.name, row.meaning, wc.vendor_err, row.look_at,
+                    asked ? port_state_text(port.state) : "gone"));
 }
 
 void endpoint::release() noexcept {

@@ -22,23 +22,35 @@ struct list_end {
 double rate_gbits(const ibv_port_attr& port) noexcept {
   const auto lanes = [&] {
     switch (port.active_width) {
-      case 2: return 4;
-      case 4: return 8;
-      case 8: return 12;
-      case 16: return 2;
-      default: return 1;
+      case 2:
+        return 4;
+      case 4:
+        return 8;
+      case 8:
+        return 12;
+      case 16:
+        return 2;
+      default:
+        return 1;
     }
   }();
   const double each = [&] {
     switch (port.active_speed) {
-      case 2: return 5.0;
+      case 2:
+        return 5.0;
       case 4:
-      case 8: return 10.0;
-      case 16: return 14.0;
-      case 32: return 25.0;
-      case 64: return 50.0;
-      case 128: return 100.0;
-      default: return 2.5;
+      case 8:
+        return 10.0;
+      case 16:
+        return 14.0;
+      case 32:
+        return 25.0;
+      case 64:
+        return 50.0;
+      case 128:
+        return 100.0;
+      default:
+        return 2.5;
     }
   }();
   return lanes * each;
@@ -49,10 +61,14 @@ bool is_mapped(const ibv_gid& gid) noexcept {
   return std::equal(prefix.begin(), prefix.end(), gid.raw);
 }
 
-bool is_link_local(const ibv_gid& gid) noexcept { return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80; }
+bool is_link_local(const ibv_gid& gid) noexcept {
+  return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
+}
 
 /// IPv4 first: it is what administrators set up and look at; then IPv6 that is routed; then link-local.
-int preference(const ibv_gid& gid) noexcept { return is_mapped(gid) ? 3 : is_link_local(gid) ? 1 : 2; }
+int preference(const ibv_gid& gid) noexcept {
+  return is_mapped(gid) ? 3 : is_link_local(gid) ? 1 : 2;
+}
 
 /// False: the table has no entry of RoCE v2.
 bool choose_gid(device_choice& c) {
@@ -74,21 +90,24 @@ bool choose_gid(device_choice& c) {
 /// What keeps a port from being used; empty: nothing.
 std::string refusal(device_choice& c) {
   if (c.context->device->transport_type == IBV_TRANSPORT_IWARP)
-    return fmt::format("{} is an iWARP device, whose connections need librdmacm: not in this release", c.name);
+    return fmt::format("{} is an iWARP device, whose connections need librdmacm: not in this release",
+                       c.name);
   if (ibv_query_port(c.context.get(), c.port_number, &c.port) != 0)
     return fmt::format("{} port {} cannot be asked: {}", c.name, c.port_number, std::strerror(errno));
   if (c.port.state != IBV_PORT_ACTIVE)
     return fmt::format("{} port {} is {}, not ACTIVE: is its link up{}?", c.name, c.port_number,
-                       port_state_text(c.port.state),
-                       c.ethernet() ? "" : ", and a subnet manager running");
+                       port_state_text(c.port.state), c.ethernet() ? "" : ", and a subnet manager running");
   if (c.ethernet() && !choose_gid(c))
-    return fmt::format("{} port {} has no GID of RoCE v2: has its network card an address?", c.name, c.port_number);
+    return fmt::format("{} port {} has no GID of RoCE v2: has its network card an address?", c.name,
+                       c.port_number);
   return {};
 }
 
 }  // namespace
 
-float device_choice::bandwidth() const noexcept { return static_cast<float>(rate_gbits(port) / 8); }
+float device_choice::bandwidth() const noexcept {
+  return static_cast<float>(rate_gbits(port) / 8);
+}
 
 std::string device_choice::text() const {
   const std::string place = fmt::format("{} port {} ({:g} Gb/s)", name, port_number, rate_gbits(port));
@@ -104,18 +123,25 @@ std::string gid_text(const ibv_gid& gid) {
 
 const char* port_state_text(ibv_port_state state) noexcept {
   switch (state) {
-    case IBV_PORT_DOWN: return "DOWN";
-    case IBV_PORT_INIT: return "INIT";
-    case IBV_PORT_ARMED: return "ARMED";
-    case IBV_PORT_ACTIVE: return "ACTIVE";
-    case IBV_PORT_ACTIVE_DEFER: return "ACTIVE_DEFER";
-    default: return "in no known state";
+    case IBV_PORT_DOWN:
+      return "DOWN";
+    case IBV_PORT_INIT:
+      return "INIT";
+    case IBV_PORT_ARMED:
+      return "ARMED";
+    case IBV_PORT_ACTIVE:
+      return "ACTIVE";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "ACTIVE_DEFER";
+    default:
+      return "in no known state";
   }
 }
 
 device_choice choose_device(std::string_view wanted) {
   const std::string_view wanted_name = wanted.substr(0, wanted.find(':'));
-  const std::string wanted_port{wanted.find(':') == std::string_view::npos ? "" : wanted.substr(wanted.find(':') + 1)};
+  const std::string wanted_port{
+      wanted.find(':') == std::string_view::npos ? "" : wanted.substr(wanted.find(':') + 1)};
   ibv_fork_init();  // does nothing where the kernel copies pinned pages itself at fork (5.12)
   int count = 0;
   const std::unique_ptr<ibv_device*, list_end> list{ibv_get_device_list(&count)};

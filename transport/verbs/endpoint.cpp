@@ -14,16 +14,19 @@ namespace verbena::transport::verbs {
 namespace {
 
 constexpr std::uint32_t flags_per_peer = 16;
-constexpr std::uint32_t words_per_peer = 8;  // control words a peer may have on the way: 3 credits of each kind, open, opened, bye
+constexpr std::uint32_t words_per_peer =
+    8;  // control words a peer may have on the way: 3 credits of each kind, open, opened, bye
 constexpr std::uint32_t wanted_inline_bytes = 256;
 
 std::uint32_t random_start() {
   std::uint32_t value = 0;
-  if (::getrandom(&value, sizeof value, 0) != sizeof value) value = static_cast<std::uint32_t>(base::steady_now());
+  if (::getrandom(&value, sizeof value, 0) != sizeof value)
+    value = static_cast<std::uint32_t>(base::steady_now());
   return value & 0xffffff;
 }
 
-[[noreturn]] void refuse_device(const device_choice& device, const char* what, std::uint32_t wanted, int most) {
+[[noreturn]] void refuse_device(const device_choice& device, const char* what, std::uint32_t wanted,
+                                int most) {
   throw error(errc::not_supported,
               fmt::format("{} has room for {} {}, this job needs {}", device.text(), most, what, wanted));
 }
@@ -46,9 +49,11 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
 
 void endpoint::check_memory(bool made, const char* what, std::size_t bytes) const {
   if (!made)
-    throw error(errc::out_of_memory,
-                fmt::format("cannot register {} KiB for {} with {}: {}: is there a limit on locked memory (ulimit -l)?",
-                            bytes / 1024, what, device_.text(), std::strerror(errno)));
+    throw error(
+        errc::out_of_memory,
+        fmt::format(
+            "cannot register {} KiB for {} with {}: {}: is there a limit on locked memory (ulimit -l)?",
+            bytes / 1024, what, device_.text(), std::strerror(errno)));
 }
 
 void endpoint::make_queues(std::uint32_t peers) {
@@ -68,15 +73,15 @@ void endpoint::make_queues(std::uint32_t peers) {
   completions_.reset(
       ibv_create_cq(device_.context.get(), static_cast<int>(entries), nullptr, channel_.get(), 0));
   if (!completions_)
-    throw error(errc::not_supported, fmt::format("{} makes no completion queue of {}: {}", device_.text(), entries,
-                                                 std::strerror(errno)));
+    throw error(errc::not_supported, fmt::format("{} makes no completion queue of {}: {}", device_.text(),
+                                                 entries, std::strerror(errno)));
   ibv_srq_init_attr shared{};
   shared.attr.max_wr = receives;
   shared.attr.max_sge = 1;
   receives_.reset(ibv_create_srq(domain_.get(), &shared));
   if (!receives_)
-    throw error(errc::not_supported, fmt::format("{} makes no shared receive queue of {}: {}", device_.text(), receives,
-                                                 std::strerror(errno)));
+    throw error(errc::not_supported, fmt::format("{} makes no shared receive queue of {}: {}", device_.text(),
+                                                 receives, std::strerror(errno)));
   incoming_ = slot_pool(domain_.get(), receives, slot_bytes);
   check_memory(static_cast<bool>(incoming_), "packets that come in", receives * slot_bytes);
   const std::uint32_t out = std::clamp(peers * lease_, 64U, 1024U);
@@ -109,9 +114,8 @@ void endpoint::make_links(std::uint32_t job_size) {
     l.packets = queue_pair(device_, domain_.get(), completions_.get(), receives_.get(),
                            {.sends = each + signal_every, .inline_bytes = wanted_inline_bytes, .access = 0});
     if (!l.packets)
-      throw error(errc::not_supported,
-                  fmt::format("{} makes no queue pair for rank {} ({} are made): {}", device_.text(), i, i,
-                              std::strerror(errno)));
+      throw error(errc::not_supported, fmt::format("{} makes no queue pair for rank {} ({} are made): {}",
+                                                   device_.text(), i, i, std::strerror(errno)));
     inline_bytes_ = std::min(inline_bytes_, l.packets.inline_bytes());
     l.slots.assign(each + signal_every, link::no_slot);
     roles_[l.packets.number()] = {&l, owner::packets};
@@ -137,7 +141,8 @@ bool endpoint::attach(peer to, std::span<const std::byte> address) {
   if (l->state != link_state::absent) return l->reachable();
   auto there = decode(address, self_.index, static_cast<std::uint32_t>(links_.size()));
   if (!there) {
-    l->last_words = fmt::format("rank {} published nothing that this release can read: do both run the same one?", to.index);
+    l->last_words = fmt::format(
+        "rank {} published nothing that this release can read: do both run the same one?", to.index);
     return false;
   }
   if (there->head.ranks == 0) {
@@ -146,13 +151,15 @@ bool endpoint::attach(peer to, std::span<const std::byte> address) {
   }
   if (there->head.link_layer != device_.port.link_layer) {
     l->last_words = fmt::format("rank {} is on {}, this one on {}", to.index,
-                                device_.ethernet() ? "InfiniBand" : "Ethernet", device_.ethernet() ? "Ethernet" : "InfiniBand");
+                                device_.ethernet() ? "InfiniBand" : "Ethernet",
+                                device_.ethernet() ? "Ethernet" : "InfiniBand");
     return false;
   }
   l->there = *there;
   if (!l->packets.receive_from(device_, there->head, there->number, there->head.start) ||
       !l->packets.begin_sending(device_, there->head, first_number_)) {
-    l->last_words = fmt::format("{} cannot connect to rank {}: {}", device_.text(), to.index, std::strerror(errno));
+    l->last_words =
+        fmt::format("{} cannot connect to rank {}: {}", device_.text(), to.index, std::strerror(errno));
     return false;
   }
   l->state = link_state::up;
@@ -165,15 +172,19 @@ std::string endpoint::explain(peer to) const {
   if (l->state == link_state::absent)
     return "verbs: " + (l->last_words.empty() ? std::string("not asked for") : l->last_words);
   if (!l->reachable())
-    return fmt::format("verbs: rank {} has {}{}{}", to.index, l->end == errc::peer_left ? "left the job" : "failed",
+    return fmt::format("verbs: rank {} has {}{}{}", to.index,
+                       l->end == errc::peer_left ? "left the job" : "failed",
                        l->last_words.empty() ? "" : ": ", l->last_words);
   static constexpr std::array<int, 6> bytes_of_mtu = {0, 256, 512, 1024, 2048, 4096};
   const int mtu = std::min<int>(device_.port.active_mtu, l->there.head.mtu);
   return fmt::format(
-      "verbs: {}, {}; path MTU {} B, inline to {} B, {} packets ahead; reliable connection made at join, numbers through "
+      "verbs: {}, {}; path MTU {} B, inline to {} B, {} packets ahead; reliable connection made at join, "
+      "numbers through "
       "the launcher: the one way of this release; atomics {}",
-      device_.text(), device_.why, bytes_of_mtu[static_cast<std::size_t>(std::clamp(mtu, 0, 5))], inline_bytes_,
-      l->there.head.lease, limits(to).native_atomics ? "by the device" : "by packets: the device's and the processor's do not mix");
+      device_.text(), device_.why, bytes_of_mtu[static_cast<std::size_t>(std::clamp(mtu, 0, 5))],
+      inline_bytes_, l->there.head.lease,
+      limits(to).native_atomics ? "by the device"
+                                : "by packets: the device's and the processor's do not mix");
 }
 
 std::string endpoint::last_words(peer to) const {
@@ -190,7 +201,8 @@ peer_limits endpoint::limits(peer to) const noexcept {
           .eager_bytes = 2 * payload_bytes,
           .bulk = accesses ? bulk_method::put : bulk_method::stream,
           .native_put = accesses,
-          .native_atomics = accesses && (atomics == IBV_ATOMIC_GLOB || (how_.any_atomics && atomics == IBV_ATOMIC_HCA)),
+          .native_atomics =
+              accesses && (atomics == IBV_ATOMIC_GLOB || (how_.any_atomics && atomics == IBV_ATOMIC_HCA)),
           .latency_us = 2,
           .bandwidth_gbs = device_.bandwidth()};
 }

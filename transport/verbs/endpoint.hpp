@@ -132,12 +132,13 @@ class endpoint {
   slot_pool outgoing_;
   slot_pool words_;  ///< 8 bytes each: where atomics leave old values
   std::unique_ptr<registrations> registered_;
-  std::vector<std::unique_ptr<link>> links_;  ///< by peer; null: this rank itself
+  std::vector<std::unique_ptr<link>> links_;       ///< by peer; null: this rank itself
   std::unordered_map<std::uint32_t, role> roles_;  ///< by queue pair number
   std::vector<std::byte> address_;
 
   std::uint32_t lease_ = 0;
-  std::int32_t tokens_ = 0;  ///< below 0: only by the markers of links that close, for which there is room aside
+  std::int32_t tokens_ =
+      0;  ///< below 0: only by the markers of links that close, for which there is room aside
   std::uint32_t first_number_ = 0;  ///< packet sequence number that queue pairs start with
   std::uint32_t inline_bytes_ = 0;
 
@@ -147,10 +148,10 @@ class endpoint {
   alignas(64) std::byte inline_[512];
 
   std::vector<arrival> arrivals_;
-  std::vector<std::uint32_t> to_post_;  ///< receive slots whose bytes nobody reads any more
-  std::vector<std::uint32_t> held_;     ///< those of arrivals_
-  std::vector<link*> busy_;             ///< with words that are owed or accesses that are not posted
-  std::vector<ibv_wc> kept_;            ///< completions that were seen and not handled yet, in order
+  std::vector<std::uint32_t> to_post_;        ///< receive slots whose bytes nobody reads any more
+  std::vector<std::uint32_t> held_;           ///< those of arrivals_
+  std::vector<link*> busy_;                   ///< with words that are owed or accesses that are not posted
+  std::vector<ibv_wc> kept_;                  ///< completions that were seen and not handled yet, in order
   base::intrusive_list<operation> failures_;  ///< end in the next gather, with the error they have
   std::vector<operation*> refused_;           ///< and these because there is no queue pair for them
   std::vector<link*> closing_;
@@ -158,8 +159,8 @@ class endpoint {
   base::nanoseconds now_ = 0;
   std::uint32_t news_seen_ = ~std::uint32_t{0};
   std::uint32_t ticks_ = 0;
-  bool dead_ = false;     ///< as a process that has ended
-  bool leaving_ = false;  ///< whoever posted is gone: no operation is completed any more
+  bool dead_ = false;                 ///< as a process that has ended
+  bool leaving_ = false;              ///< whoever posted is gone: no operation is completed any more
   std::unique_ptr<watcher> watcher_;  ///< ends first
 };
 

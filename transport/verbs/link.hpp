@@ -34,8 +34,8 @@ struct access {
   std::uint32_t word = 0;    ///< of an atomic: its place in the memory for old values
   bool has_word = false;
   bool all_posted = false;
-  std::size_t posted = 0;    ///< bytes handed to the device
-  std::uint32_t last = 0;    ///< number of its last request, once all are posted
+  std::size_t posted = 0;  ///< bytes handed to the device
+  std::uint32_t last = 0;  ///< number of its last request, once all are posted
 };
 
 /// Accesses in the order they were taken, at most so many.
@@ -64,7 +64,7 @@ class access_ring {
 };
 
 enum class link_state : std::uint8_t {
-  absent,   ///< not attached
+  absent,  ///< not attached
   up,
   closing,  ///< its end is known; what is under way comes to its end
   down,
@@ -85,11 +85,12 @@ struct link {
   queue_pair packets;
 
   // What we send. Numbers of packets wrap; 0 is left out, it marks control words.
-  std::uint32_t sent = 0;       ///< packets, ever
+  std::uint32_t sent = 0;        ///< packets, ever
   std::uint32_t given_back = 0;  ///< of those, whose room the peer has given back
   std::uint32_t flags_sent = 0;
   std::uint32_t flags_given_back = 0;
-  std::vector<std::uint32_t> slots;  ///< by number of the request modulo its size: the slot it reads, or no_slot
+  std::vector<std::uint32_t>
+      slots;  ///< by number of the request modulo its size: the slot it reads, or no_slot
 
   // What comes in.
   std::uint32_t received = 0;  ///< packets, ever, whose room is given back
@@ -104,7 +105,7 @@ struct link {
   access_ring under_way;        ///< in order; those whose requests are all posted first
   std::uint32_t puts_held = 0;  ///< puts among them
   std::uint32_t round = 0;
-  errc culprit = errc::success;   ///< broken: why the first of them failed
+  errc culprit = errc::success;  ///< broken: why the first of them failed
 
   // Its accesses to ours.
   queue_pair serving;
@@ -117,9 +118,9 @@ struct link {
 
   bool busy = false;  ///< in the endpoint's list of links with something that waits for room
 
-  errc end = errc::success;      ///< closing, down: why
+  errc end = errc::success;  ///< closing, down: why
   base::nanoseconds closing_since = 0;
-  std::string last_words;        ///< what broke it, in a sentence
+  std::string last_words;  ///< what broke it, in a sentence
 
   static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
   bool reachable() const noexcept { return state == link_state::up; }

@@ -23,7 +23,8 @@ void registrations::remove(ibv_mr* which) noexcept {
 }
 
 ibv_mr* registrations::find(const std::byte* data, std::size_t size) const noexcept {
-  constexpr int tries = 8;  // registrations that begin before it and end too soon; then it is registered once more
+  constexpr int tries =
+      8;  // registrations that begin before it and end too soon; then it is registered once more
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   auto at = ranges_.upper_bound(begin);
   for (int i = 0; i < tries && at != ranges_.begin(); ++i) {
@@ -36,8 +37,9 @@ ibv_mr* registrations::find(const std::byte* data, std::size_t size) const noexc
 
 std::uint32_t checksum_of(const remote_key& key) noexcept {
   std::uint64_t mixed = 0x9e3779b97f4a7c15ULL;
-  for (const std::uint64_t part : {key.address, key.size, std::uint64_t{key.keys[0]} << 32 | key.keys[1],
-                                   std::uint64_t{key.kind}}) {  // finalizer of MurmurHash3 (Appleby, public domain)
+  for (const std::uint64_t part :
+       {key.address, key.size, std::uint64_t{key.keys[0]} << 32 | key.keys[1],
+        std::uint64_t{key.kind}}) {  // finalizer of MurmurHash3 (Appleby, public domain)
     mixed ^= part;
     mixed *= 0xff51afd7ed558ccdULL;
     mixed ^= mixed >> 33;
@@ -59,9 +61,13 @@ remote_key registrations::key_of(buffer local, const ibv_mr* mr) noexcept {
   return key;
 }
 
-void region::deregister() noexcept { of_->remove(mr_); }
+void region::deregister() noexcept {
+  of_->remove(mr_);
+}
 
-void slot_pool::unmap::operator()(std::byte* memory) const noexcept { ::munmap(memory, bytes); }
+void slot_pool::unmap::operator()(std::byte* memory) const noexcept {
+  ::munmap(memory, bytes);
+}
 
 slot_pool::slot_pool(ibv_pd* domain, std::uint32_t count, std::size_t slot_bytes)
     : count_(count), slot_bytes_(slot_bytes) {

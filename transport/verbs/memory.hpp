@@ -53,7 +53,9 @@ class slot_pool {
     free_.pop_back();
     return slot;
   }
-  void give_back(std::uint32_t slot) noexcept { free_.push_back(slot); }  // there is room: it was taken from here
+  void give_back(std::uint32_t slot) noexcept {
+    free_.push_back(slot);
+  }  // there is room: it was taken from here
 
  private:
   struct unmap {

@@ -29,7 +29,8 @@ bool queue_pair::initialise() noexcept {
   to.qp_state = IBV_QPS_INIT;
   to.port_num = port_;
   to.qp_access_flags = access_;
-  return ibv_modify_qp(handle_.get(), &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
+  return ibv_modify_qp(handle_.get(), &to,
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
 }
 
 bool queue_pair::receive_from(const device_choice& device, const contact_head& contact, std::uint32_t number,
@@ -55,7 +56,8 @@ bool queue_pair::receive_from(const device_choice& device, const contact_head& c
                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0;
 }
 
-bool queue_pair::begin_sending(const device_choice& device, const contact_head& contact, std::uint32_t start) noexcept {
+bool queue_pair::begin_sending(const device_choice& device, const contact_head& contact,
+                               std::uint32_t start) noexcept {
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RTS;
   to.timeout = answer_timeout;

@@ -10,7 +10,8 @@ namespace verbena::transport::verbs {
 namespace {
 
 constexpr std::uint32_t requests_for_words = 8;
-constexpr std::int32_t tokens_for_words = 16;  // the last ones are for control words: credit must not wait for credit
+constexpr std::int32_t tokens_for_words =
+    16;  // the last ones are for control words: credit must not wait for credit
 
 }  // namespace
 
@@ -25,7 +26,8 @@ std::byte* endpoint::prepare(peer to, std::size_t size, post_result& result) noe
   const bool fits_inline = bytes <= inline_bytes_;
   // A put that is not acknowledged may still be on its way, on a queue pair of its own.
   if (l->puts_held != 0 || l->sent - l->given_back >= l->there.head.lease || tokens_ <= tokens_for_words ||
-      l->packets.outstanding() + requests_for_words >= l->slots.size() || (!fits_inline && !outgoing_.any())) {
+      l->packets.outstanding() + requests_for_words >= l->slots.size() ||
+      (!fits_inline && !outgoing_.any())) {
     result = post_result::again;
     return nullptr;
   }

@@ -20,12 +20,24 @@ verbs_fabric::~verbs_fabric() = default;
 std::span<const std::byte> verbs_fabric::address() const noexcept {
   return end_ ? end_->address() : std::span<const std::byte>(absence_);
 }
-bool verbs_fabric::attach(peer to, std::span<const std::byte> address) { return end_ && end_->attach(to, address); }
-std::string verbs_fabric::explain(peer to) const { return end_ ? end_->explain(to) : "verbs: " + why_; }
-std::string verbs_fabric::last_words(peer to) const { return end_ ? end_->last_words(to) : std::string{}; }
-peer_limits verbs_fabric::limits(peer to) const noexcept { return end_ ? end_->limits(to) : peer_limits{}; }
-region verbs_fabric::register_memory(buffer local) { return end_ ? end_->register_memory(local) : region{}; }
-bool verbs_fabric::arm() { return !end_ || end_->arm(); }
+bool verbs_fabric::attach(peer to, std::span<const std::byte> address) {
+  return end_ && end_->attach(to, address);
+}
+std::string verbs_fabric::explain(peer to) const {
+  return end_ ? end_->explain(to) : "verbs: " + why_;
+}
+std::string verbs_fabric::last_words(peer to) const {
+  return end_ ? end_->last_words(to) : std::string{};
+}
+peer_limits verbs_fabric::limits(peer to) const noexcept {
+  return end_ ? end_->limits(to) : peer_limits{};
+}
+region verbs_fabric::register_memory(buffer local) {
+  return end_ ? end_->register_memory(local) : region{};
+}
+bool verbs_fabric::arm() {
+  return !end_ || end_->arm();
+}
 void verbs_fabric::die() noexcept {
   if (end_) end_->die();
 }
@@ -35,9 +47,12 @@ std::byte* verbs_fabric::prepare(peer to, std::size_t size, post_result& result)
   result = post_result::down;
   return nullptr;
 }
-void verbs_fabric::commit(envelope head) noexcept { end_->commit(head); }
-post_result verbs_fabric::start(peer to, access_kind what, buffer local, const remote_key& key, std::uint64_t offset,
-                                std::uint64_t first, std::uint64_t second, operation& op) {
+void verbs_fabric::commit(envelope head) noexcept {
+  end_->commit(head);
+}
+post_result verbs_fabric::start(peer to, access_kind what, buffer local, const remote_key& key,
+                                std::uint64_t offset, std::uint64_t first, std::uint64_t second,
+                                operation& op) {
   return end_ ? end_->start(to, what, local, key, offset, first, second, op) : post_result::down;
 }
 std::span<const arrival> verbs_fabric::gather(base::nanoseconds now, const peer* only, std::size_t& steps) {

@@ -53,16 +53,16 @@ class verbs_fabric {
   post_result get(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return start(to, access_kind::get, local, key, offset, 0, 0, op);
   }
-  post_result put_with_flag(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t word,
-                            operation& op) {
+  post_result put_with_flag(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                            std::uint64_t word, operation& op) {
     return start(to, access_kind::put_with_flag, local, key, offset, word, 0, op);
   }
-  post_result fetch_add(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t word,
-                        operation& op) {
+  post_result fetch_add(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                        std::uint64_t word, operation& op) {
     return start(to, access_kind::fetch_add, local, key, offset, word, 0, op);
   }
-  post_result compare_swap(peer to, buffer local, const remote_key& key, std::uint64_t offset, std::uint64_t expected,
-                           std::uint64_t desired, operation& op) {
+  post_result compare_swap(peer to, buffer local, const remote_key& key, std::uint64_t offset,
+                           std::uint64_t expected, std::uint64_t desired, operation& op) {
     return start(to, access_kind::compare_swap, local, key, offset, expected, desired, op);
   }
   region register_memory(buffer local);
@@ -96,9 +96,15 @@ class verbs_fabric {
     const std::span<const arrival> all = gather(now, only, steps);
     for (const arrival& a : all) {
       switch (a.what) {
-        case arrival::kind::packet: sink.on_packet(a.from, a.head, a.payload); break;
-        case arrival::kind::flag: sink.on_flag(a.from, a.word); break;
-        case arrival::kind::down: sink.on_peer_down(a.from, a.why); break;
+        case arrival::kind::packet:
+          sink.on_packet(a.from, a.head, a.payload);
+          break;
+        case arrival::kind::flag:
+          sink.on_flag(a.from, a.word);
+          break;
+        case arrival::kind::down:
+          sink.on_peer_down(a.from, a.why);
+          break;
       }
     }
     steps += all.size();

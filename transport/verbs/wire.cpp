@@ -29,9 +29,9 @@ std::optional<contact> decode(std::span<const std::byte> bytes, std::uint32_t re
   if (head->ranks != ranks || reader >= ranks || bytes.size() != std::size_t{ranks} * sizeof(std::uint32_t))
     return std::nullopt;
   std::memcpy(&c.number, bytes.data() + std::size_t{reader} * sizeof c.number, sizeof c.number);
-  const bool sane = head->lease != 0 && head->lease < 1U << 20 && head->flags != 0 && head->flags < 1U << 20 &&
-                    head->mtu >= 1 && head->mtu <= 5 && head->packet_bytes >= control_packet_bytes &&
-                    head->start < 1U << 24 && c.number != 0;
+  const bool sane = head->lease != 0 && head->lease < 1U << 20 && head->flags != 0 &&
+                    head->flags < 1U << 20 && head->mtu >= 1 && head->mtu <= 5 &&
+                    head->packet_bytes >= control_packet_bytes && head->start < 1U << 24 && c.number != 0;
   if (!sane) return std::nullopt;
   return c;
 }

@@ -27,7 +27,8 @@ static_assert(sizeof(packet_head) == 24);
 
 enum class control_kind : std::uint32_t {
   credit = 1,  ///< so much of yours was received and its room given back
-  open = 2,    ///< make, or make anew, the queue pair that takes my accesses: mine is `number`, and starts at `start`
+  open =
+      2,  ///< make, or make anew, the queue pair that takes my accesses: mine is `number`, and starts at `start`
   opened = 3,  ///< it is there: `number`; 0: it cannot be made
   bye = 4,     ///< I leave in good order, and have sent everything
 };
@@ -48,7 +49,7 @@ struct contact_head {
   static constexpr std::uint32_t right_magic = 0x31636256U;  // "Vbc1"
   std::uint32_t magic = right_magic;
   std::uint8_t link_layer = 0;
-  std::uint8_t mtu = 0;     ///< ibv_mtu
+  std::uint8_t mtu = 0;  ///< ibv_mtu
   std::uint16_t lid = 0;
   std::uint8_t gid[16] = {};
   std::uint32_t start = 0;  ///< first packet sequence number of all its queue pairs
