@@ -43,6 +43,14 @@ TEST_CASE("a message of an older communicator is found", "[sim][plants]") {
                 [](std::uint64_t seed) { return play(make_program(seed), plant::stale_context); });
 }
 
+TEST_CASE("a packet that overtakes another one is found", "[sim][plants]") {
+  must_be_found("reorder_one", [](std::uint64_t seed) {
+    program p = make_program(seed);
+    p.world.reorder_one = true;
+    return play(p);
+  });
+}
+
 TEST_CASE("an acknowledgement of too much is found", "[sim][plants]") {
   must_be_found("drop_ack", [](std::uint64_t seed) {
     program p = make_program(seed);

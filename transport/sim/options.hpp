@@ -58,7 +58,8 @@ struct world_options {
   outage link_outage;
 
   // Planted faults: with one of them the tests must fail.
-  bool drop_ack = false;  ///< an acknowledgement is sometimes taken for one of everything sent so far
+  bool reorder_one = false;  ///< one packet is delivered before the one that the same sender sent it before
+  bool drop_ack = false;     ///< an acknowledgement is sometimes taken for one of everything sent so far
 
   bool has_session() const noexcept {
     return session || loss_ppm != 0 || duplicate_ppm != 0 || reorder_ppm != 0 ||

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace verbena::transport::sim {
 
@@ -73,7 +74,22 @@ std::uint32_t sim_world::begin_packet(std::uint32_t from, std::uint32_t to, std:
   return index;
 }
 
+void sim_world::overtake(std::uint32_t index) {
+  parcel& later = pool_[index];
+  parcel* before = nullptr;
+  for (std::uint32_t i = 0; i < pool_.size(); ++i) {
+    parcel& p = pool_[i];
+    const bool same_way = p.what == parcel_kind::packet && p.from == later.from && p.to == later.to;
+    if (same_way && p.serial < later.serial && (before == nullptr || p.serial > before->serial)) before = &p;
+  }
+  if (before == nullptr || before->place != parcel_place::agenda || !random_.chance(100'000)) return;
+  std::swap(before->head, later.head);
+  std::swap(before->bytes, later.bytes);
+  overtaken_ = true;
+}
+
 void sim_world::end_packet(std::uint32_t index) {
+  if (options_.reorder_one && !overtaken_ && !sessions_) overtake(index);
   if (!sessions_) return;
   const parcel& p = pool_[index];
   cross_link(p.from, p.to, side_of(p.from, p.to).talk.packet(index, now_), &p);

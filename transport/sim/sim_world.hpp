@@ -200,6 +200,9 @@ class sim_world {
   }
 
   world_options options_;
+  /// Planted: swaps a packet with the one before it, if that is still on its way.
+  void overtake(std::uint32_t index);
+  bool overtaken_ = false;
   bool sessions_;  ///< options_.has_session()
   random_source random_;
   counters counted_;
