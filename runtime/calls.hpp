@@ -1,4 +1,5 @@
-// What the calls of a communicator share: the checks of their arguments, and how a receive is posted.
+// What the calls of a communicator share: the checks of their arguments, and how a receive is posted, how both
+// halves of an exchange run.
 // Internal.
 #pragma once
 
@@ -50,6 +51,22 @@ inline void start_receive(communicator_state& on, operation& op, void* data, std
   const bool anybody = from == any_source;
   const peer source = anybody ? peer{} : on.peer_of(from);
   on.host().engine().receive(op, anybody ? nullptr : &source, {on.context(), from, label}, data, bytes);
+}
+
+struct both_results {
+  transport::outcome sent, received;
+};
+
+/// Both halves, to the end of both.
+inline both_results exchange(communicator_state& on, const void* out, std::size_t out_bytes, rank to, tag out_label,
+                      void* in, std::size_t in_bytes, rank from, tag in_label) {
+  operation receiving, sending;
+  start_receive(on, receiving, in, in_bytes, from, in_label);
+  context_state& host = on.host();
+  host.engine().send(sending, on.way_to(to), out, out_bytes, out_label);
+  host.wait(sending);
+  host.wait(receiving);
+  return {sending.result, receiving.result};
 }
 
 }  // namespace verbena::runtime

@@ -1,5 +1,4 @@
-// Point-to-point calls without a short way of their own: synchronous, both ways at once, probing, persistent,
-// not throwing.
+// Point-to-point calls without a short way of their own: synchronous, both ways at once, probing, persistent.
 #include "runtime/calls.hpp"
 #include "runtime/request_access.hpp"
 
@@ -18,37 +17,9 @@ using runtime::communicator_state;
 using runtime::context_state;
 using runtime::operation;
 using runtime::peer;
+using runtime::both_results;
+using runtime::exchange;
 using runtime::start_receive;
-
-/// Runs a call; an exception becomes a status.
-template <class Call>
-status quietly(Call&& call) noexcept {
-  status failed;
-  try {
-    return call();
-  } catch (const error& e) {
-    failed.error = e.reason();
-  } catch (const std::bad_alloc&) {
-    failed.error = errc::out_of_memory;
-  }
-  return failed;
-}
-
-struct both_results {
-  transport::outcome sent, received;
-};
-
-/// Both halves, to the end of both.
-both_results exchange(communicator_state& on, const void* out, std::size_t out_bytes, rank to, tag out_label,
-                      void* in, std::size_t in_bytes, rank from, tag in_label) {
-  operation receiving, sending;
-  start_receive(on, receiving, in, in_bytes, from, in_label);
-  context_state& host = on.host();
-  host.engine().send(sending, on.way_to(to), out, out_bytes, out_label);
-  host.wait(sending);
-  host.wait(receiving);
-  return {sending.result, receiving.result};
-}
 
 /// One look, or looks until something is there or nothing can come any more. `look` returns what it found.
 template <class Look>
@@ -212,89 +183,6 @@ persistent_request communicator::recv_init(void* data, std::size_t bytes, verben
   const runtime::entrance inside(state_->host().doors());
   check_receive("recv_init", *state_, data, bytes, from, label);
   return make_persistent(*state_, true, data, bytes, from, label);
-}
-
-status communicator::send(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
-                          tag label) const noexcept {
-  return quietly([&] {
-    send(data, bytes, to, label);
-    return status{.source = rank(), .label = label, .bytes = bytes};
-  });
-}
-
-status communicator::ssend(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
-                           tag label) const noexcept {
-  return quietly([&] {
-    ssend(data, bytes, to, label);
-    return status{.source = rank(), .label = label, .bytes = bytes};
-  });
-}
-
-status communicator::recv(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from,
-                          tag label) const noexcept {
-  return quietly([&] {
-    const runtime::entrance inside(state_->host().doors());
-    check_receive("recv", *state_, data, bytes, from, label);
-    operation op;
-    start_receive(*state_, op, data, bytes, from, label);
-    state_->host().wait(op);
-    return runtime::to_status(op.result);
-  });
-}
-
-status communicator::sendrecv(std::nothrow_t, const void* out, std::size_t out_bytes, verbena::rank to,
-                              tag out_label, void* in, std::size_t in_bytes, verbena::rank from,
-                              tag in_label) const noexcept {
-  return quietly([&] {
-    const runtime::entrance inside(state_->host().doors());
-    check_send("sendrecv", *state_, out, out_bytes, to, out_label);
-    check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
-    const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
-    status result = runtime::to_status(got.received);
-    if (got.sent.error != errc::success) result.error = got.sent.error;
-    return result;
-  });
-}
-
-status communicator::probe(std::nothrow_t, verbena::rank from, tag label) const noexcept {
-  return quietly([&] { return probe(from, label); });
-}
-
-matched_message& matched_message::operator=(matched_message&& other) noexcept {
-  if (this != &other) {
-    matched_message old(std::move(*this));
-    parcel_ = std::exchange(other.parcel_, nullptr);
-    on_ = other.on_;
-    found_ = other.found_;
-  }
-  return *this;
-}
-
-matched_message::~matched_message() {
-  if (parcel_ == nullptr) return;
-  // Received into no room, by nobody.
-  request nobody = irecv(nullptr, 0);
-  nobody.detach();
-}
-
-request matched_message::irecv(void* data, std::size_t bytes) {
-  if (parcel_ == nullptr)
-    throw error(errc::invalid_argument, "recv: this matched message was received already");
-  if (data == nullptr && bytes != 0) runtime::refuse_buffer("recv", bytes);
-  const runtime::entrance inside(on_->host().doors());
-  runtime::pooled_operation& p = on_->host().take_operation();
-  p.is_receive = true;
-  p.size = bytes;
-  p.with = found_.source;
-  p.label = found_.label;
-  p.on = on_;
-  on_->let_go();  // the request keeps it
-  on_->host().engine().accept(p.op, *std::exchange(parcel_, nullptr), data, bytes);
-  return runtime::request_access::pending(p);
-}
-
-status matched_message::recv(void* data, std::size_t bytes) {
-  return irecv(data, bytes).wait();
 }
 
 }  // namespace verbena

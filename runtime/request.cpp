@@ -1,3 +1,4 @@
+#include "runtime/quietly.hpp"
 #include "runtime/request_access.hpp"
 
 #include <fmt/format.h>
@@ -102,8 +103,13 @@ status request::wait(std::nothrow_t) noexcept {
 }
 
 status request::wait() {
-  active_ = false;
-  if (work_ == nullptr) return result_;
+  const bool first = std::exchange(active_, false);
+  if (work_ == nullptr) {
+    if (first && result_.error != errc::success && result_.error != errc::cancelled) [[unlikely]]
+      throw error(result_.error, fmt::format("wait: the operation was refused when it was started: {}",
+                                             make_error_code(result_.error).message()));
+    return result_;
+  }
   const runtime::entrance inside(work_->host->doors());
   struct releasing {
     runtime::pending_work* work;
@@ -142,6 +148,7 @@ persistent_request& persistent_request::operator=(persistent_request&& other) no
   if (this != &other) {
     persistent_request old(std::move(*this));
     work_ = std::exchange(other.work_, nullptr);
+    refused_ = other.refused_;
   }
   return *this;
 }
@@ -163,6 +170,10 @@ request persistent_request::start() {
   work_->start();
   work_->in_flight = true;
   return runtime::request_access::pending(*work_);
+}
+
+request persistent_request::start(std::nothrow_t) noexcept {
+  return runtime::quietly_started([&] { return start(); });
 }
 
 }  // namespace verbena

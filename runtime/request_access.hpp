@@ -23,6 +23,17 @@ class request_access {
     return r;
   }
   static context_state* host(const request& r) noexcept { return r.work_ != nullptr ? r.work_->host : nullptr; }
+  /// An operation that was not even started.
+  static request refused(errc why) noexcept {
+    status failed;
+    failed.error = why;
+    return completed(failed);
+  }
+  static persistent_request never(errc why) noexcept {
+    persistent_request r;
+    r.refused_ = why;
+    return r;
+  }
   static persistent_request persistent(persistent_work& work) noexcept {
     persistent_request r;
     r.work_ = &work;

@@ -152,14 +152,28 @@ std::vector<completion> wait_some(std::span<request> requests, std::nothrow_t) {
   return await_one(requests) ? take_all_over(requests) : std::vector<completion>{};
 }
 
-bool test_all(std::span<request> requests) {
-  const auto all = [&] {
-    return std::all_of(requests.begin(), requests.end(), [](const request& r) { return r.done(); });
-  };
-  if (!all()) progress_once(requests);
-  if (!all()) return false;
-  wait_all(requests);
+namespace {
+
+bool all_over(std::span<const request> requests) noexcept {
+  return std::all_of(requests.begin(), requests.end(), [](const request& r) { return r.done(); });
+}
+
+bool all_over_now(std::span<request> requests) noexcept {
+  if (!all_over(requests)) progress_once(requests);
+  return all_over(requests);
+}
+
+}  // namespace
+
+bool test_all(std::span<request> requests, std::span<status> statuses) {
+  if (!all_over_now(requests)) return false;
+  wait_all(requests, statuses);
   return true;
+}
+
+std::optional<status> test_all(std::span<request> requests, std::nothrow_t, std::span<status> statuses) noexcept {
+  if (!all_over_now(requests)) return std::nullopt;
+  return wait_all(requests, std::nothrow, statuses);
 }
 
 std::optional<completion> test_any(std::span<request> requests) {
@@ -172,12 +186,24 @@ std::optional<completion> test_any(std::span<request> requests) {
   return completion{at, got};
 }
 
+std::optional<completion> test_any(std::span<request> requests, std::nothrow_t) noexcept {
+  progress_once(requests);
+  const std::size_t at = pick(requests);
+  if (at == requests.size()) return std::nullopt;
+  return completion{at, requests[at].wait(std::nothrow)};
+}
+
 std::vector<completion> test_some(std::span<request> requests) {
   progress_once(requests);
   failures failed;
   std::vector<completion> taken = take_all_over(requests, failed);
   failed.raise("test_some", requests.size());
   return taken;
+}
+
+std::vector<completion> test_some(std::span<request> requests, std::nothrow_t) {
+  progress_once(requests);
+  return take_all_over(requests);
 }
 
 }  // namespace verbena

@@ -31,7 +31,8 @@ class engine;
 /// each other; a receive matches by source and tag, each of which may be a wildcard. Sizes are in bytes.
 /// Zero bytes are a message, too; their pointer may be null. Tags are 0 to 2^31 - 1.
 /// Unless said otherwise calls throw `error`; one thread at a time per context (thread level `single`). Forms that take
-/// std::nothrow do not throw: status::error says how it went, also of arguments that were refused.
+/// std::nothrow do not throw: status::error says how it went, also of arguments that were refused; a request, persistent
+/// request or matched message that they return says it by its status or `reason()`.
 class VERBENA_API communicator {
  public:
   verbena::rank rank() const noexcept;
@@ -87,10 +88,30 @@ class VERBENA_API communicator {
                verbena::tag label = verbena::tag{0}) const noexcept;
   status recv(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from = any_source,
               verbena::tag label = any_tag) const noexcept;
+  request isend(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+                verbena::tag label = verbena::tag{0}) const noexcept;
+  request issend(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+                 verbena::tag label = verbena::tag{0}) const noexcept;
+  request irecv(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from = any_source,
+                verbena::tag label = any_tag) const noexcept;
   status sendrecv(std::nothrow_t, const void* out, std::size_t out_bytes, verbena::rank to, verbena::tag out_label,
                   void* in, std::size_t in_bytes, verbena::rank from = any_source,
                   verbena::tag in_label = any_tag) const noexcept;
+  status sendrecv_replace(std::nothrow_t, void* data, std::size_t bytes, verbena::rank to, verbena::tag out_label,
+                          verbena::rank from = any_source, verbena::tag in_label = any_tag) const noexcept;
   status probe(std::nothrow_t, verbena::rank from = any_source, verbena::tag label = any_tag) const noexcept;
+  /// A status with an error, too, is something found.
+  std::optional<status> iprobe(std::nothrow_t, verbena::rank from = any_source,
+                               verbena::tag label = any_tag) const noexcept;
+  matched_message mprobe(std::nothrow_t, verbena::rank from = any_source,
+                         verbena::tag label = any_tag) const noexcept;
+  /// So is an empty message with an error.
+  std::optional<matched_message> improbe(std::nothrow_t, verbena::rank from = any_source,
+                                         verbena::tag label = any_tag) const noexcept;
+  persistent_request send_init(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
+                               verbena::tag label = verbena::tag{0}) const noexcept;
+  persistent_request recv_init(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from = any_source,
+                               verbena::tag label = any_tag) const noexcept;
 
   template <message_range Range>
   void send(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
@@ -108,11 +129,12 @@ class VERBENA_API communicator {
   status recv(Object& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
     return recv(&data, sizeof data, from, label);
   }
-  template <message_range Range>
-  request isend(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+  // What is started takes no temporary range, which would be gone before the operation ends (a std::span is fine).
+  template <lasting_message_range Range>
+  request isend(Range&& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
     return isend(std::ranges::data(data), bytes_of(data), to, label);
   }
-  template <message_range Range>
+  template <lasting_message_range Range>
   request irecv(Range&& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
     return irecv(std::ranges::data(data), bytes_of(data), from, label);
   }
@@ -125,8 +147,8 @@ class VERBENA_API communicator {
   void ssend(const Object& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
     ssend(&data, sizeof data, to, label);
   }
-  template <message_range Range>
-  request issend(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+  template <lasting_message_range Range>
+  request issend(Range&& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
     return issend(std::ranges::data(data), bytes_of(data), to, label);
   }
   /// Objects must outlive the request, so only named ones are taken.
@@ -142,6 +164,12 @@ class VERBENA_API communicator {
   request irecv(Object& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
     return irecv(&data, sizeof data, from, label);
   }
+  template <message_object Object>
+  request isend(const Object&& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const = delete;
+  template <message_object Object>
+  request issend(const Object&& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const = delete;
+  template <message_object Object>
+  request irecv(const Object&& data, verbena::rank from = any_source, verbena::tag label = any_tag) const = delete;
   template <message_range Out, message_range In>
   status sendrecv(const Out& out, verbena::rank to, verbena::tag out_label, In&& in,
                   verbena::rank from = any_source, verbena::tag in_label = any_tag) const {
@@ -163,11 +191,11 @@ class VERBENA_API communicator {
                           verbena::tag in_label = any_tag) const {
     return sendrecv_replace(&data, sizeof data, to, out_label, from, in_label);
   }
-  template <message_range Range>
-  persistent_request send_init(const Range& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
+  template <lasting_message_range Range>
+  persistent_request send_init(Range&& data, verbena::rank to, verbena::tag label = verbena::tag{0}) const {
     return send_init(std::ranges::data(data), bytes_of(data), to, label);
   }
-  template <message_range Range>
+  template <lasting_message_range Range>
   persistent_request recv_init(Range&& data, verbena::rank from = any_source, verbena::tag label = any_tag) const {
     return recv_init(std::ranges::data(data), bytes_of(data), from, label);
   }

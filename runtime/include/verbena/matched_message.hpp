@@ -7,6 +7,7 @@
 #include <verbena/types.hpp>
 
 #include <cstddef>
+#include <new>
 #include <ranges>
 #include <utility>
 
@@ -29,6 +30,8 @@ class VERBENA_API matched_message {
   ~matched_message();
 
   explicit operator bool() const noexcept { return parcel_ != nullptr; }
+  /// Why there is no message, of one that a form without exceptions returned.
+  errc reason() const noexcept { return found_.error; }
   verbena::rank source() const noexcept { return found_.source; }
   verbena::tag label() const noexcept { return found_.label; }
   /// Size of the message.
@@ -38,6 +41,9 @@ class VERBENA_API matched_message {
   /// error{invalid_argument} if it was received already.
   status recv(void* data, std::size_t bytes);
   request irecv(void* data, std::size_t bytes);
+  /// The same without throwing; see status::error.
+  status recv(std::nothrow_t, void* data, std::size_t bytes) noexcept;
+  request irecv(std::nothrow_t, void* data, std::size_t bytes) noexcept;
 
   template <message_range Range>
   status recv(Range&& data) {
@@ -47,14 +53,21 @@ class VERBENA_API matched_message {
   status recv(Object& data) {
     return recv(&data, sizeof data);
   }
-  template <message_range Range>
+  template <lasting_message_range Range>
   request irecv(Range&& data) {
     return irecv(std::ranges::data(data),
                  std::ranges::size(data) * sizeof(std::ranges::range_value_t<Range>));
   }
+  template <message_object Object>
+  request irecv(Object& data) {
+    return irecv(&data, sizeof data);
+  }
+  template <message_object Object>
+  request irecv(const Object&& data) = delete;  // a temporary
 
  private:
   friend class communicator;
+  explicit matched_message(errc refused) noexcept { found_.error = refused; }
   matched_message(runtime::parcel& parcel, runtime::communicator_state& on, const status& found) noexcept
       : parcel_(&parcel), on_(&on), found_(found) {}
 

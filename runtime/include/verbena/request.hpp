@@ -41,7 +41,8 @@ class VERBENA_API request {
   request& operator=(request&& other) noexcept;
   ~request();
 
-  /// Waits, making progress. Throws error: truncated, peer_failed, ... naming both sides and sizes.
+  /// Waits, making progress. Throws error: truncated, peer_failed, ... naming both sides and sizes; also if the
+  /// operation was started by a form that does not throw and was refused.
   status wait();
   /// The same without throwing: look at status::error.
   status wait(std::nothrow_t) noexcept;
@@ -86,16 +87,22 @@ struct completion {
 VERBENA_API std::optional<completion> wait_any(std::span<request> requests);
 VERBENA_API std::optional<completion> wait_any(std::span<request> requests, std::nothrow_t) noexcept;
 /// Waits until at least one is over and takes all that are, in the list's order; empty if none is active. Errors stand
-/// in the statuses; the throwing form throws the first, when those that are over are inactive.
+/// in the statuses; the throwing form throws the first, when those that are over are inactive. The list needs memory:
+/// std::bad_alloc may come of either form.
 VERBENA_API std::vector<completion> wait_some(std::span<request> requests);
 VERBENA_API std::vector<completion> wait_some(std::span<request> requests, std::nothrow_t);
 
 /// Makes progress once. True if all are over: then as wait_all, otherwise nothing has changed.
-VERBENA_API bool test_all(std::span<request> requests);
+VERBENA_API bool test_all(std::span<request> requests, std::span<status> statuses = {});
+/// The same without throwing: nothing if not all are over, otherwise what wait_all returns.
+VERBENA_API std::optional<status> test_all(std::span<request> requests, std::nothrow_t,
+                                           std::span<status> statuses = {}) noexcept;
 /// Makes progress once, and takes one that is over, as wait_any; nothing if none is.
 VERBENA_API std::optional<completion> test_any(std::span<request> requests);
+VERBENA_API std::optional<completion> test_any(std::span<request> requests, std::nothrow_t) noexcept;
 /// Makes progress once, and takes all that are over, as wait_some; empty if none is.
 VERBENA_API std::vector<completion> test_some(std::span<request> requests);
+VERBENA_API std::vector<completion> test_some(std::span<request> requests, std::nothrow_t);
 
 /// Arguments of an operation that is started many times (MPI 4.0, sections 3.9 and 6.13). Move-only. Each
 /// `start` gives an ordinary request, which must have ended before the next one; a request still pending when
@@ -103,17 +110,24 @@ VERBENA_API std::vector<completion> test_some(std::span<request> requests);
 class VERBENA_API persistent_request {
  public:
   persistent_request() = default;
-  persistent_request(persistent_request&& other) noexcept : work_(std::exchange(other.work_, nullptr)) {}
+  persistent_request(persistent_request&& other) noexcept
+      : work_(std::exchange(other.work_, nullptr)), refused_(other.refused_) {}
   persistent_request& operator=(persistent_request&& other) noexcept;
   ~persistent_request();
 
   /// Throws error{invalid_argument} if the request of the last start has not ended, or there is nothing to
   /// start.
   request start();
+  /// The same without throwing: what is wrong stands in the request's status.
+  request start(std::nothrow_t) noexcept;
+  /// False: there is nothing to start; of one that a form without exceptions made, `reason()` says why.
+  explicit operator bool() const noexcept { return work_ != nullptr; }
+  errc reason() const noexcept { return refused_; }
 
  private:
   friend class runtime::request_access;
   runtime::persistent_work* work_ = nullptr;
+  errc refused_ = errc::success;
 };
 
 }  // namespace verbena
