@@ -10,6 +10,10 @@
 
 namespace verbena::runtime {
 
+inline user_memory in_a_row(const void* data, std::size_t bytes) noexcept {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), bytes};  // a send's is only read
+}
+
 // The checks are inlined into every call, their sentences are not.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_label(const char* call, tag label) {
   throw error(errc::invalid_argument, fmt::format("{}: tag {} is not in 0..2147483647", call, label.value));
@@ -47,23 +51,31 @@ inline void check_receive(const char* call, const communicator_state& on, const 
 }
 
 inline void start_receive(communicator_state& on, operation& op, void* data, std::size_t bytes, rank from,
-                          tag label) {
+                          tag label, const shape* form = nullptr) {
   const bool anybody = from == any_source;
   const peer source = anybody ? peer{} : on.peer_of(from);
-  on.host().engine().receive(op, anybody ? nullptr : &source, {on.context(), from, label}, data, bytes);
+  on.host().engine().receive(op, anybody ? nullptr : &source, {on.context(), from, label}, data, bytes, form);
 }
+
+/// A blocking send, or receive, that the short ways could not do: what did not fit one packet, or found no room.
+void send_patiently(communicator_state& on, const user_memory& data, rank to, tag label);
+status receive_patiently(communicator_state& on, const user_memory& room, rank from, tag label);
+
+/// A send or receive to be started by the result. `form`: keeps `data.form`.
+persistent_request make_persistent(communicator_state& on, bool is_receive, const user_memory& data,
+                                   std::shared_ptr<const shape> form, rank with, tag label);
 
 struct both_results {
   transport::outcome sent, received;
 };
 
 /// Both halves, to the end of both.
-inline both_results exchange(communicator_state& on, const void* out, std::size_t out_bytes, rank to, tag out_label,
-                      void* in, std::size_t in_bytes, rank from, tag in_label) {
+inline both_results exchange(communicator_state& on, const user_memory& out, rank to, tag out_label,
+                             const user_memory& in, rank from, tag in_label) {
   operation receiving, sending;
-  start_receive(on, receiving, in, in_bytes, from, in_label);
+  start_receive(on, receiving, in.data, in.bytes, from, in_label, in.form);
   context_state& host = on.host();
-  host.engine().send(sending, on.way_to(to), out, out_bytes, out_label);
+  host.engine().send(sending, on.way_to(to), out.data, out.bytes, out_label, false, out.form);
   host.wait(sending);
   host.wait(receiving);
   return {sending.result, receiving.result};

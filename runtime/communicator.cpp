@@ -11,44 +11,44 @@ namespace {
 
 using runtime::check_receive;
 using runtime::check_send;
-using runtime::communicator_state;
 using runtime::context_state;
-using runtime::operation;
+using runtime::in_a_row;
+using runtime::receive_patiently;
+using runtime::send_patiently;
 using runtime::start_receive;
 
-/// What did not fit one packet, or found no room.
-[[gnu::noinline]] void send_patiently(communicator_state& on, const void* data, std::size_t bytes, rank to,
-                                      tag label) {
+}  // namespace
+
+namespace runtime {
+
+[[gnu::noinline]] void send_patiently(communicator_state& on, const user_memory& data, rank to, tag label) {
   context_state& host = on.host();
   runtime::engine& engine = host.engine();
-  const runtime::envelope_route way = on.way_to(to);
+  const envelope_route way = on.way_to(to);
   // Who only sends sees here that budget is free again.
-  if (!way.to.outgoing.covers(bytes)) host.progress();
+  if (!way.to.outgoing.covers(data.bytes)) host.progress();
   // A receiver that has no room now gets a moment to make some. After that a copy waits here in its stead, on the budget
   // the receiver granted: a send within it does not wait for a receiver that sleeps.
-  if (engine.may_keep(way.to, bytes)) {
-    if (host.try_for_a_moment(way.to.waiting.empty(),
-                              [&] { return engine.send_in_turn(way, data, bytes, label); }))
-      return;
-    if (engine.may_keep(way.to, bytes)) return engine.keep(way, data, bytes, label);
+  if (engine.may_keep(way.to, data.bytes)) {
+    if (host.try_for_a_moment(way.to.waiting.empty(), [&] { return engine.send_in_turn(way, data, label); })) return;
+    if (engine.may_keep(way.to, data.bytes)) return engine.keep(way, data, label);
   }
   operation op;
-  engine.send(op, way, data, bytes, label);
+  engine.send(op, way, data.data, data.bytes, label, false, data.form);
   host.wait(op);
-  if (op.result.error != errc::success) runtime::throw_send_error(on, op.result.error, to, label, bytes);
+  if (op.result.error != errc::success) throw_send_error(on, op.result.error, to, label, data.bytes);
 }
 
-[[gnu::noinline]] status receive_patiently(communicator_state& on, void* data, std::size_t bytes, rank from,
-                                           tag label) {
+[[gnu::noinline]] status receive_patiently(communicator_state& on, const user_memory& room, rank from, tag label) {
   operation op;
-  start_receive(on, op, data, bytes, from, label);
+  start_receive(on, op, room.data, room.bytes, from, label, room.form);
   on.host().wait(op);
-  const status got = runtime::to_status(op.result);
-  if (got.error != errc::success) runtime::throw_receive_error(on, op.result, from, label, bytes);
+  const status got = to_status(op.result);
+  if (got.error != errc::success) throw_receive_error(on, op.result, from, label, room.bytes);
   return got;
 }
 
-}  // namespace
+}  // namespace runtime
 
 rank communicator::rank() const noexcept { return state_->self(); }
 int communicator::size() const noexcept { return state_->size(); }
@@ -58,7 +58,7 @@ void communicator::send(const void* data, std::size_t bytes, verbena::rank to, t
   const runtime::entrance inside(state_->host().doors());
   check_send("send", *state_, data, bytes, to, label);
   if (!state_->host().engine().send_at_once(state_->way_to(to), data, bytes, label)) [[unlikely]]
-    send_patiently(*state_, data, bytes, to, label);
+    send_patiently(*state_, in_a_row(data, bytes), to, label);
 }
 
 status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag label) const {
@@ -67,7 +67,7 @@ status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag
   context_state& host = state_->host();
   runtime::engine& engine = host.engine();
   if (from == any_source || !engine.next_allowed()) [[unlikely]]
-    return receive_patiently(*state_, data, bytes, from, label);
+    return receive_patiently(*state_, in_a_row(data, bytes), from, label);
   runtime::engine_peer& source = state_->record_of(from);
   const bool any = label == any_tag;
   const transport::envelope expected =
@@ -77,7 +77,7 @@ status communicator::recv(void* data, std::size_t bytes, verbena::rank from, tag
   if (!host.take_next([&] {
         return engine.receive_next(source, expected, mask, static_cast<std::byte*>(data), bytes, got);
       })) [[unlikely]]
-    return receive_patiently(*state_, data, bytes, from, label);
+    return receive_patiently(*state_, in_a_row(data, bytes), from, label);
   if (got.total > bytes) [[unlikely]]
     runtime::throw_receive_error(*state_,
                                  {.source = from, .label = got.label, .bytes = bytes, .sent_bytes = got.total,

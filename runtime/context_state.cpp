@@ -262,6 +262,8 @@ void context_state::release(pooled_operation& p) noexcept {
   p.taken = false;
   --requests_;
   p.op.on_done = nullptr;
+  if (p.form != nullptr) [[unlikely]]
+    p.form.reset();
   p.next_free = std::exchange(free_operations_, &p);
 }
 

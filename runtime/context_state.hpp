@@ -35,6 +35,7 @@ struct pooled_operation final : pending_work {
   std::size_t size = 0;  ///< of the message or the buffer, for the error text
   rank with{};           ///< as the caller named it
   tag label{};
+  std::shared_ptr<const shape> form;  ///< of memory that does not lie in a row
   bool taken = false;  ///< a request stands for it, or its detached end is awaited
   pooled_operation* next_free = nullptr;
 

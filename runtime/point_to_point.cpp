@@ -19,6 +19,7 @@ using runtime::operation;
 using runtime::peer;
 using runtime::both_results;
 using runtime::exchange;
+using runtime::in_a_row;
 using runtime::start_receive;
 
 /// One look, or looks until something is there or nothing can come any more. `look` returns what it found.
@@ -50,48 +51,6 @@ std::optional<status> look_for(communicator_state& on, rank from, tag label) {
   return status{.source = seen->source, .label = seen->label, .bytes = seen->total};
 }
 
-/// A send or receive with fixed arguments; owned by its persistent_request, frees itself.
-struct persistent_message final : runtime::persistent_work {
-  communicator_state* on;
-  bool is_receive;
-  void* data = nullptr;
-  std::size_t bytes = 0;
-  rank with{};
-  tag label{};
-
-  persistent_message(communicator_state& of, bool receives) : on(&of), is_receive(receives) {
-    on->hold();
-    if (is_receive) on->may_ask();
-  }
-  ~persistent_message() { on->let_go(); }
-  void drop() noexcept override {
-    if (is_receive) on->asks_no_more();
-  }
-  void start() override {
-    if (is_receive)
-      start_receive(*on, op, data, bytes, with, label);
-    else
-      host->engine().send(op, on->way_to(with), data, bytes, label);
-  }
-  bool cancel() noexcept override { return is_receive && host->engine().cancel(op); }
-  [[noreturn]] void raise() const override {
-    if (is_receive) runtime::throw_receive_error(*on, op.result, with, label, bytes);
-    runtime::throw_send_error(*on, op.result.error, with, label, bytes);
-  }
-  void destroy() noexcept override { delete this; }
-};
-
-persistent_request make_persistent(communicator_state& on, bool is_receive, void* data, std::size_t bytes,
-                                   rank with, tag label) {
-  auto work = std::make_unique<persistent_message>(on, is_receive);
-  work->host = &on.host();
-  work->data = data;
-  work->bytes = bytes;
-  work->with = with;
-  work->label = label;
-  return runtime::request_access::persistent(*work.release());
-}
-
 }  // namespace
 
 void communicator::ssend(const void* data, std::size_t bytes, verbena::rank to, tag label) const {
@@ -121,7 +80,8 @@ status communicator::sendrecv(const void* out, std::size_t out_bytes, verbena::r
   const runtime::entrance inside(state_->host().doors());
   check_send("sendrecv", *state_, out, out_bytes, to, out_label);
   check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
-  const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
+  const both_results got = exchange(*state_, in_a_row(out, out_bytes), to, out_label,
+                                    in_a_row(in, in_bytes), from, in_label);
   if (got.sent.error != errc::success)
     runtime::throw_send_error(*state_, got.sent.error, to, out_label, out_bytes);
   if (got.received.error != errc::success)
@@ -175,14 +135,14 @@ persistent_request communicator::send_init(const void* data, std::size_t bytes, 
                                            tag label) const {
   const runtime::entrance inside(state_->host().doors());
   check_send("send_init", *state_, data, bytes, to, label);
-  return make_persistent(*state_, false, const_cast<void*>(data), bytes, to, label);  // only read
+  return runtime::make_persistent(*state_, false, in_a_row(data, bytes), nullptr, to, label);
 }
 
 persistent_request communicator::recv_init(void* data, std::size_t bytes, verbena::rank from,
                                            tag label) const {
   const runtime::entrance inside(state_->host().doors());
   check_receive("recv_init", *state_, data, bytes, from, label);
-  return make_persistent(*state_, true, data, bytes, from, label);
+  return runtime::make_persistent(*state_, true, in_a_row(data, bytes), nullptr, from, label);
 }
 
 }  // namespace verbena

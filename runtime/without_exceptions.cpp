@@ -50,7 +50,8 @@ status communicator::sendrecv(std::nothrow_t, const void* out, std::size_t out_b
     const runtime::entrance inside(state_->host().doors());
     check_send("sendrecv", *state_, out, out_bytes, to, out_label);
     check_receive("sendrecv", *state_, in, in_bytes, from, in_label);
-    const both_results got = exchange(*state_, out, out_bytes, to, out_label, in, in_bytes, from, in_label);
+    const both_results got = exchange(*state_, runtime::in_a_row(out, out_bytes), to, out_label,
+                                    runtime::in_a_row(in, in_bytes), from, in_label);
     status result = runtime::to_status(got.received);
     if (got.sent.error != errc::success) result.error = got.sent.error;
     return result;
@@ -108,14 +109,6 @@ std::optional<matched_message> communicator::improbe(std::nothrow_t, verbena::ra
                                                      tag label) const noexcept {
   return quietly([&] { return improbe(from, label); },
                  [](errc why) { return std::optional<matched_message>(matched_message(why)); });
-}
-
-status matched_message::recv(std::nothrow_t, void* data, std::size_t bytes) noexcept {
-  return irecv(std::nothrow, data, bytes).wait(std::nothrow);
-}
-
-request matched_message::irecv(std::nothrow_t, void* data, std::size_t bytes) noexcept {
-  return quietly_started([&] { return irecv(data, bytes); });
 }
 
 }  // namespace verbena

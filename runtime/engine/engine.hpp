@@ -6,7 +6,7 @@
 //   eager        one packet, or several pieces in a row; nobody is asked
 //   together     RTS, then both ends copy (shared memory)
 //   put          RTS, CTS with the key of the registered target, RDMA Write, FIN
-//   stream       RTS, CTS, DATA packets
+//   stream       RTS, CTS, DATA packets; also of memory with gaps (cursor.hpp), whatever the way could do
 // Per peer, what a fabric refuses (`again`) waits in one FIFO, so messages never overtake each other. What arrives before
 // its receive is charged to its sender's budget (budget.hpp); over budget, eager messages go as envelopes and continue
 // like streams.
@@ -105,23 +105,28 @@ class engine {
   engine& operator=(const engine&) = delete;
 
   /// Starts a send of `bytes` bytes. The operation must be idle; the buffer belongs to the engine until it is done.
-  /// `synchronous`: not done before the message is matched.
+  /// `synchronous`: not done before the message is matched. `form`, here and below: of memory that does not lie in a row,
+  /// of `bytes` bytes altogether; it must stay as long as the buffer.
   void send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label,
-            bool synchronous = false);
+            bool synchronous = false, const shape* form = nullptr);
   /// Sends now if one packet does it and the fabric takes it; false: nothing happened, use send().
   bool send_at_once(const envelope_route& way, const void* data, std::size_t bytes, tag label);
+  /// The same with a function that writes the bytes where they are told to go.
+  template <class Writer>
+  [[gnu::always_inline]] bool send_at_once(const envelope_route& way, std::size_t bytes, tag label, Writer&& write);
 
   /// The same in the peer's turn, whatever waits for others; false also if something waits for this peer.
-  bool send_in_turn(const envelope_route& way, const void* data, std::size_t bytes, tag label);
+  bool send_in_turn(const envelope_route& way, const user_memory& data, tag label);
   /// True if a copy of such a message may wait here for room, on the receiver's budget.
   bool may_keep(const engine_peer& to, std::size_t bytes) const noexcept;
   /// Keeps that copy: the send is over for its caller.
-  void keep(const envelope_route& way, const void* data, std::size_t bytes, tag label);
+  void keep(const envelope_route& way, const user_memory& data, tag label);
   /// Copies that have not left yet.
   bool keeps_messages() const noexcept { return kept_ != 0; }
 
   /// Starts a receive; `from` null: any source. `want.source` is a rank of the communicator.
-  void receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes);
+  void receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes,
+               const shape* form = nullptr);
   /// Takes a receive back if it is not matched yet: completes it with errc::cancelled and returns true.
   bool cancel(operation& op);
 
@@ -136,9 +141,9 @@ class engine {
   /// Takes it out of matching, for `accept`; null: none has arrived.
   parcel* take(const peer* from, const match_key& want);
   /// Receives what was taken out. The parcel is the engine's again.
-  void accept(operation& op, parcel& p, void* data, std::size_t bytes) {
+  void accept(operation& op, parcel& p, void* data, std::size_t bytes, const shape* form = nullptr) {
     op.start();
-    accept_parcel(op, p, static_cast<std::byte*>(data), bytes);
+    accept_parcel(op, p, {static_cast<std::byte*>(data), bytes, form});
   }
 
   /// A message that receive_next took.
@@ -249,11 +254,11 @@ class engine {
   void on_eager_first(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   void on_eager_more(engine_peer& from, const wire::header& head, std::span<const std::byte> payload);
   message* match(engine_peer& from, const wire::header& head);
-  void post(operation& op, engine_peer* from, const match_key& want, std::byte* data, std::size_t bytes);
-  void accept_parcel(operation& op, parcel& p, std::byte* data, std::size_t bytes);
+  void post(operation& op, engine_peer* from, const match_key& want, const user_memory& room);
+  void accept_parcel(operation& op, parcel& p, const user_memory& room);
   void store_piece(message& m, std::span<const std::byte> piece) noexcept;
   void finish_receive(message& m, errc error) noexcept;
-  void complete_receive(operation& op, const wire::header& head, std::byte* data, std::size_t room, std::size_t total,
+  void complete_receive(operation& op, const wire::header& head, const user_memory& room, std::size_t total,
                         std::size_t got, errc error) noexcept;
 
   // what came before its receive (parking.cpp)
@@ -360,14 +365,13 @@ inline engine_peer& engine::meet(peer p) {
   return known;
 }
 
-[[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes,
-                                                        tag label) {
+template <class Writer>
+[[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, std::size_t bytes, tag label,
+                                                        Writer&& write) {
   engine_peer& to = way.to;
   if (bytes > to.single_eager || waiting_ != 0 || !to.outgoing.covers(bytes)) [[unlikely]]
     return false;  // single_eager is 0 once the peer is down
-  const auto* from = static_cast<const std::byte*>(data);
   const transport::envelope head = wire::pack(wire::kind::eager, way.context, way.self, label.value);
-  auto write = [&](std::byte* at) { base::copy_bytes(at, from, bytes); };
   const post_result result = to.channel != nullptr ? fabric_.send_on(to.channel, head, bytes, write)
                                                    : fabric_.send(peer{to.index}, head, bytes, write);
   if (result != post_result::done) [[unlikely]]
@@ -377,6 +381,12 @@ inline engine_peer& engine::meet(peer p) {
   ++counts_.eager_sent;
   counts_.bytes_sent += bytes;
   return true;
+}
+
+[[gnu::always_inline]] inline bool engine::send_at_once(const envelope_route& way, const void* data, std::size_t bytes,
+                                                        tag label) {
+  const auto* from = static_cast<const std::byte*>(data);
+  return send_at_once(way, bytes, label, [&](std::byte* at) { base::copy_bytes(at, from, bytes); });
 }
 
 [[gnu::always_inline]] inline transport::next_packet engine::receive_next(engine_peer& from,
@@ -400,7 +410,7 @@ inline void engine::count_receive([[maybe_unused]] std::byte* data, std::size_t 
   ++counts_.messages_received;
   counts_.bytes_received += got;
 #ifdef VERBENA_TEST_HOOKS
-  if (flip_bytes_ && got != 0 && counts_.messages_received % 7 == 6) data[got / 2] ^= std::byte{1};
+  if (flip_bytes_ && got != 0 && data != nullptr && counts_.messages_received % 7 == 6) data[got / 2] ^= std::byte{1};
 #endif
 }
 

@@ -24,6 +24,7 @@ void message_pool::release(message& m) noexcept {
   ++m.generation;
   m.op = nullptr;
   m.data = nullptr;
+  m.form = nullptr;
   m.size = m.total = m.moved = 0;
   m.with = nullptr;
   m.at = step::idle;

@@ -10,9 +10,13 @@
 //   a receive   posted -> done                              (eager)
 //               posted -> starting -> cts -> receiving -> done
 //               posted -> starting -> receiving -> done     (together)
+//
+// User memory that does not lie in a row (`form`) is read and written through a cursor, into packets and out of them:
+// its large messages are streams, also those a sender has announced otherwise.
 //               posted -> starting -> refuse -> done        (truncation: a FIN with the error, no data moves)
 #pragma once
 
+#include "runtime/engine/cursor.hpp"
 #include "runtime/engine/matcher.hpp"
 #include "runtime/engine/wire.hpp"
 #include "transport/operation.hpp"
@@ -60,6 +64,7 @@ struct engine_peer;
 struct message : base::list_link {
   operation* op = nullptr;  ///< the caller's
   std::byte* data = nullptr;
+  const shape* form = nullptr;  ///< the caller's, of the memory at `data`; null: it lies in a row
   std::size_t size = 0;   ///< send: bytes of the message; receive: room in the buffer
   std::size_t total = 0;  ///< receive: bytes of the message
   std::size_t moved = 0;  ///< bytes done so far, in order (eager pieces, streams)
@@ -79,6 +84,7 @@ struct message : base::list_link {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   bool live = false;
+  user_memory memory() const noexcept { return {data, size, form}; }
   wire::handle self() const noexcept { return {slot, generation}; }
 };
 

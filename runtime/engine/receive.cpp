@@ -9,23 +9,25 @@ match_key engine::key_of(const wire::header& head) noexcept {
   return {head.context.value, rank{head.source}, tag{head.label}};
 }
 
-void engine::receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes) {
+void engine::receive(operation& op, const peer* from, const match_key& want, void* data, std::size_t bytes,
+                     const shape* form) {
   op.start();
-  auto* room = static_cast<std::byte*>(data);
+  const user_memory room{static_cast<std::byte*>(data), bytes, form};
   engine_peer* source = from == nullptr ? nullptr : &meet(*from);
-  if (parcel* waiting = take_parcel(want, source)) return accept_parcel(op, *waiting, room, bytes);
+  if (parcel* waiting = take_parcel(want, source)) return accept_parcel(op, *waiting, room);
   if (source != nullptr && source->down != errc::success) return op.complete(source->down);
   if (source == nullptr && any_failed_in(want.context)) [[unlikely]]
     return op.complete(errc::peer_failed);
-  post(op, source, want, room, bytes);
+  post(op, source, want, room);
 }
 
-void engine::post(operation& op, engine_peer* from, const match_key& want, std::byte* data, std::size_t bytes) {
+void engine::post(operation& op, engine_peer* from, const match_key& want, const user_memory& room) {
   message& m = messages_.take();
   m.op = &op;
   op.runner = &m;
-  m.data = data;
-  m.size = bytes;
+  m.data = room.data;
+  m.size = room.bytes;
+  m.form = room.form;
   m.with = from;
   m.at = step::posted;
   m.posted.holder = &m;
@@ -106,12 +108,12 @@ void engine::on_eager_more(engine_peer& from, const wire::header& head, std::spa
 
 /// Appends a piece; what does not fit the buffer is dropped and remembered as truncation.
 void engine::store_piece(message& m, std::span<const std::byte> piece) noexcept {
-  if (m.size > m.moved) base::copy_bytes(m.data + m.moved, piece.data(), std::min(m.size - m.moved, piece.size()));
+  if (m.size > m.moved) write_piece(m.memory(), m.moved, piece.data(), std::min(m.size - m.moved, piece.size()));
   m.moved += piece.size();
 }
 
 /// A receive finds its message already here, taken out of the matcher.
-void engine::accept_parcel(operation& op, parcel& p, std::byte* data, std::size_t bytes) {
+void engine::accept_parcel(operation& op, parcel& p, const user_memory& room) {
   engine_peer& from = *p.from;
   const bool whole = !p.announced && p.arrived == p.total;
   if (!whole && from.down != errc::success) {  // what is missing will not come
@@ -122,17 +124,18 @@ void engine::accept_parcel(operation& op, parcel& p, std::byte* data, std::size_
   if (p.synchronous() && from.down == errc::success) acknowledge(from, p.waits);
   if (whole) {
     const wire::header head = p.head;
-    const std::size_t total = p.total, got = std::min(bytes, total);
+    const std::size_t total = p.total, got = std::min(room.bytes, total);
     const errc error = p.refused ? errc::malformed : errc::success;
-    if (!p.refused) base::copy_bytes(data, p.data, got);
+    if (!p.refused) write_piece(room, 0, p.data, got);
     unpark(p);
-    complete_receive(op, head, data, bytes, total, got, error);
+    complete_receive(op, head, room, total, got, error);
   } else {
     message& m = messages_.take();
     m.op = &op;
     op.runner = &m;
-    m.data = data;
-    m.size = bytes;
+    m.data = room.data;
+    m.size = room.bytes;
+    m.form = room.form;
     m.with = &from;
     m.head = p.head;
     if (p.announced) {
@@ -154,22 +157,21 @@ void engine::accept_parcel(operation& op, parcel& p, std::byte* data, std::size_
 void engine::finish_receive(message& m, errc error) noexcept {
   operation& op = *m.op;
   const wire::header head = m.head;
-  std::byte* const data = m.data;
-  const std::size_t room = m.size;
+  const user_memory room = m.memory();
   const std::size_t total = m.total;
   if (m.refused) error = errc::malformed;
-  const std::size_t got = m.at == step::refuse ? 0 : std::min(room, total);  // refused: no data has moved
+  const std::size_t got = m.at == step::refuse ? 0 : std::min(room.bytes, total);  // refused: no data has moved
   messages_.release(m);
-  complete_receive(op, head, data, room, total, got, error);
+  complete_receive(op, head, room, total, got, error);
 }
 
-void engine::complete_receive(operation& op, const wire::header& head, std::byte* data, std::size_t room,
-                              std::size_t total, std::size_t got, errc error) noexcept {
+void engine::complete_receive(operation& op, const wire::header& head, const user_memory& room, std::size_t total,
+                              std::size_t got, errc error) noexcept {
   if (error != errc::success) got = 0;
-  count_receive(data, got);
+  count_receive(room.form == nullptr ? room.data : nullptr, got);
   op.result = {.source = rank{head.source}, .label = tag{head.label}, .bytes = got, .sent_bytes = total,
                .error = errc::success};
-  op.complete(error == errc::success && total > room ? errc::truncated : error);
+  op.complete(error == errc::success && total > room.bytes ? errc::truncated : error);
 }
 
 }  // namespace verbena::runtime

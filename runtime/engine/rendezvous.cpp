@@ -69,6 +69,7 @@ void engine::start(message& m) {
     m.at = step::refuse;
     return enqueue(from, m);
   }
+  if (m.form != nullptr) m.method = bulk_method::stream;  // a clearance without a key asks for packets
   if (m.method == bulk_method::together) {
     m.at = step::receiving;
     m.moving.owner = &m;
@@ -153,9 +154,12 @@ post_result engine::send_control(message& m, wire::kind what) {
 void engine::on_cts(engine_peer& from, std::span<const std::byte> payload) {
   const auto cts = wire::take<wire::cts_body>(payload);
   message* m = cts ? messages_.find(cts->sender) : nullptr;
-  if (m == nullptr || m->with != &from || m->at != step::awaiting || m->method == bulk_method::together ||
-      cts->bytes != m->size)
-    return malformed();
+  if (m == nullptr || m->with != &from || m->at != step::awaiting || cts->bytes != m->size) return malformed();
+  if (m->method == bulk_method::together) {  // the receiver's memory does not lie in a row: it wants packets
+    if (cts->key.size != 0 || !fabric_.withdraw(peer{from.index}, m->key)) return malformed();
+    m->moving.take_back();
+    m->method = bulk_method::stream;
+  }
   m->remote = cts->receiver;
   m->key = cts->key;
   m->at = cts->key.size >= m->size && m->method == bulk_method::put ? step::put : step::streaming;

@@ -33,11 +33,14 @@ void engine::read_limits(engine_peer& p) {
 }
 
 void engine::send(operation& op, const envelope_route& way, const void* data, std::size_t bytes, tag label,
-                  bool synchronous) {
+                  bool synchronous, const shape* form) {
   op.start();
   engine_peer& to = way.to;
   if (to.down != errc::success) return op.complete(to.down);
-  if (!polling_ && !synchronous && send_at_once(way, data, bytes, label)) return op.complete();
+  const user_memory from{static_cast<std::byte*>(const_cast<void*>(data)), bytes, form};  // only read
+  if (!polling_ && !synchronous &&
+      send_at_once(way, bytes, label, [&](std::byte* at) { read_piece(from, 0, at, bytes); }))
+    return op.complete();
 
   // A fabric finds out what it can do with a peer when it is asked after that peer has joined: what was read earlier
   // may be less than there is.
@@ -48,7 +51,8 @@ void engine::send(operation& op, const envelope_route& way, const void* data, st
   message& m = messages_.take();
   m.op = &op;
   op.runner = &m;
-  m.data = static_cast<std::byte*>(const_cast<void*>(data));  // only read
+  m.data = from.data;
+  m.form = form;
   m.size = bytes;
   m.with = &to;
   m.head = {.what = wire::kind::eager, .flags = synchronous ? std::uint8_t{wire::flag_bits::synchronous} : std::uint8_t{0}, .lane = 0, .reserved = 0, .context = {way.context},
@@ -57,7 +61,7 @@ void engine::send(operation& op, const envelope_route& way, const void* data, st
     if (to.leaving) return finish(m, errc::peer_left);
     ++counts_.rendezvous_sent;
     m.at = step::rts;
-    m.method = to.bulk;
+    m.method = form == nullptr ? to.bulk : transport::bulk_method::stream;
   } else {
     ++counts_.eager_sent;
     m.at = step::eager;
@@ -108,14 +112,14 @@ void engine::fail_waiting(engine_peer& p, errc why) noexcept {
   }
 }
 
-bool engine::send_in_turn(const envelope_route& way, const void* data, std::size_t bytes, tag label) {
+bool engine::send_in_turn(const envelope_route& way, const user_memory& data, tag label) {
   engine_peer& to = way.to;
+  const std::size_t bytes = data.bytes;
   if (bytes > to.single_eager || !to.waiting.empty() || !to.outgoing.covers(bytes) || to.down != errc::success)
     return false;
   const transport::envelope head = wire::pack(wire::kind::eager, way.context, way.self, label.value);
-  const auto* from = static_cast<const std::byte*>(data);
   const post_result result =
-      fabric_.send(peer{to.index}, head, bytes, [&](std::byte* at) { base::copy_bytes(at, from, bytes); });
+      fabric_.send(peer{to.index}, head, bytes, [&](std::byte* at) { read_piece(data, 0, at, bytes); });
   if (result != post_result::done) return false;
   to.outgoing.spend(bytes);
   ++counts_.messages_sent;
@@ -129,8 +133,9 @@ bool engine::may_keep(const engine_peer& to, std::size_t bytes) const noexcept {
          to.down == errc::success;
 }
 
-void engine::keep(const envelope_route& way, const void* data, std::size_t bytes, tag label) {
+void engine::keep(const envelope_route& way, const user_memory& data, tag label) {
   engine_peer& to = way.to;
+  const std::size_t bytes = data.bytes;
   message* block = nullptr;
   if (!to.waiting.empty()) {
     message& last = to.waiting.back();
@@ -145,7 +150,7 @@ void engine::keep(const envelope_route& way, const void* data, std::size_t bytes
   }
   const packed_record record{wire::pack(wire::kind::eager, way.context, way.self, label.value), bytes};
   std::memcpy(block->data + block->size, &record, sizeof record);
-  if (bytes != 0) std::memcpy(block->data + block->size + sizeof record, data, bytes);
+  read_piece(data, 0, block->data + block->size + sizeof record, bytes);
   block->size += packed_size(bytes);
   kept_ += packed_size(bytes);
   to.outgoing.spend(bytes);
@@ -211,7 +216,7 @@ post_result engine::advance_eager(message& m) {
     const post_result result = fabric_.send(p, wire::encode(head), body + piece, [&](std::byte* at) {
       if (body != 0)
         at = wire::put(at, wire::eager_body{.total = m.size, .sender = synchronous ? m.self() : wire::handle{}});
-      base::copy_bytes(at, m.data + m.moved, piece);
+      read_piece(m.memory(), m.moved, at, piece);
     });
     if (result != post_result::done) return result;
     if (first) to.outgoing.spend(m.size);
@@ -255,7 +260,7 @@ post_result engine::advance_stream(message& m) {
     const post_result result =
         fabric_.send(peer{to.index}, wire::encode(head), sizeof(wire::data_body) + piece, [&](std::byte* at) {
           at = wire::put(at, wire::data_body{.receiver = m.remote, .offset = m.moved});
-          base::copy_bytes(at, m.data + m.moved, piece);
+          read_piece(m.memory(), m.moved, at, piece);
         });
     if (result != post_result::done) return result;
     m.moved += piece;

@@ -8,6 +8,7 @@
 #include <verbena/context.hpp>
 #include <verbena/error.hpp>
 #include <verbena/export.hpp>
+#include <verbena/layout.hpp>
 #include <verbena/memory.hpp>
 #include <verbena/one_sided.hpp>
 #include <verbena/owned_communicator.hpp>

@@ -3,6 +3,7 @@
 
 #include <verbena/error.hpp>
 #include <verbena/export.hpp>
+#include <verbena/layout.hpp>
 #include <verbena/matched_message.hpp>
 #include <verbena/message_types.hpp>
 #include <verbena/request.hpp>
@@ -81,6 +82,24 @@ class VERBENA_API communicator {
   persistent_request recv_init(void* data, std::size_t bytes, verbena::rank from = any_source,
                                verbena::tag label = any_tag) const;
 
+  // The same of memory that does not lie in a row: a base pointer and a layout, which is copied. A receive refuses
+  // (invalid_argument) a layout with overlapping blocks.
+  void send(const void* base, const layout& form, verbena::rank to, verbena::tag label = verbena::tag{0}) const;
+  void ssend(const void* base, const layout& form, verbena::rank to, verbena::tag label = verbena::tag{0}) const;
+  status recv(void* base, const layout& form, verbena::rank from = any_source, verbena::tag label = any_tag) const;
+  request isend(const void* base, const layout& form, verbena::rank to,
+                verbena::tag label = verbena::tag{0}) const;
+  request issend(const void* base, const layout& form, verbena::rank to,
+                 verbena::tag label = verbena::tag{0}) const;
+  request irecv(void* base, const layout& form, verbena::rank from = any_source,
+                verbena::tag label = any_tag) const;
+  status sendrecv(const void* out, const layout& out_form, verbena::rank to, verbena::tag out_label, void* in,
+                  const layout& in_form, verbena::rank from = any_source, verbena::tag in_label = any_tag) const;
+  persistent_request send_init(const void* base, const layout& form, verbena::rank to,
+                               verbena::tag label = verbena::tag{0}) const;
+  persistent_request recv_init(void* base, const layout& form, verbena::rank from = any_source,
+                               verbena::tag label = any_tag) const;
+
   // Without exceptions.
   status send(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
               verbena::tag label = verbena::tag{0}) const noexcept;
@@ -111,6 +130,25 @@ class VERBENA_API communicator {
   persistent_request send_init(std::nothrow_t, const void* data, std::size_t bytes, verbena::rank to,
                                verbena::tag label = verbena::tag{0}) const noexcept;
   persistent_request recv_init(std::nothrow_t, void* data, std::size_t bytes, verbena::rank from = any_source,
+                               verbena::tag label = any_tag) const noexcept;
+  status send(std::nothrow_t, const void* base, const layout& form, verbena::rank to,
+              verbena::tag label = verbena::tag{0}) const noexcept;
+  status ssend(std::nothrow_t, const void* base, const layout& form, verbena::rank to,
+               verbena::tag label = verbena::tag{0}) const noexcept;
+  status recv(std::nothrow_t, void* base, const layout& form, verbena::rank from = any_source,
+              verbena::tag label = any_tag) const noexcept;
+  request isend(std::nothrow_t, const void* base, const layout& form, verbena::rank to,
+                verbena::tag label = verbena::tag{0}) const noexcept;
+  request issend(std::nothrow_t, const void* base, const layout& form, verbena::rank to,
+                 verbena::tag label = verbena::tag{0}) const noexcept;
+  request irecv(std::nothrow_t, void* base, const layout& form, verbena::rank from = any_source,
+                verbena::tag label = any_tag) const noexcept;
+  status sendrecv(std::nothrow_t, const void* out, const layout& out_form, verbena::rank to, verbena::tag out_label,
+                  void* in, const layout& in_form, verbena::rank from = any_source,
+                  verbena::tag in_label = any_tag) const noexcept;
+  persistent_request send_init(std::nothrow_t, const void* base, const layout& form, verbena::rank to,
+                               verbena::tag label = verbena::tag{0}) const noexcept;
+  persistent_request recv_init(std::nothrow_t, void* base, const layout& form, verbena::rank from = any_source,
                                verbena::tag label = any_tag) const noexcept;
 
   template <message_range Range>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <verbena/export.hpp>
+#include <verbena/layout.hpp>
 #include <verbena/message_types.hpp>
 #include <verbena/request.hpp>
 #include <verbena/types.hpp>
@@ -41,9 +42,13 @@ class VERBENA_API matched_message {
   /// error{invalid_argument} if it was received already.
   status recv(void* data, std::size_t bytes);
   request irecv(void* data, std::size_t bytes);
+  status recv(void* base, const layout& form);
+  request irecv(void* base, const layout& form);
   /// The same without throwing; see status::error.
   status recv(std::nothrow_t, void* data, std::size_t bytes) noexcept;
   request irecv(std::nothrow_t, void* data, std::size_t bytes) noexcept;
+  status recv(std::nothrow_t, void* base, const layout& form) noexcept;
+  request irecv(std::nothrow_t, void* base, const layout& form) noexcept;
 
   template <message_range Range>
   status recv(Range&& data) {
