@@ -99,7 +99,8 @@ void engine::on_eager_more(engine_peer& from, const wire::header& head, std::spa
     return finish_receive(*m, errc::success);
   }
   parcel* p = from.open_parcel;
-  if (p == nullptr && stale(head)) return;  // its beginning was dropped
+  // Its beginning was dropped, perhaps before the place of its communicator was held for another one.
+  if (p == nullptr && contexts_.of(head.context.value) != context_table::standing::live) return;
   if (p == nullptr || payload.size() > p->total - p->arrived) return malformed();
   if (p->data != nullptr) base::copy_bytes(p->data + p->arrived, payload.data(), payload.size());
   p->arrived += payload.size();
