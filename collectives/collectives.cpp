@@ -2,6 +2,8 @@
 
 #include <verbena/collectives.hpp>
 
+#include <cstring>
+
 namespace verbena {
 
 using namespace collectives;
@@ -52,6 +54,21 @@ persistent_request allreduce_init(communicator on, const void* in, void* out, st
                                   const custom_reduction& how) {
   const runtime::entrance inside(on.port().doors());
   return collectives::keep(state_of(on), prepare_allreduce(state_of(on), in, out, count, how));
+}
+
+void detail::allreduce_value(communicator on, void* value, std::size_t bytes, element type, reduction how) {
+  const runtime::entrance inside(on.port().doors());
+  auto& at = state_of(on).value();
+  std::memcpy(at.in, value, bytes);
+  collectives::allreduce(on.port(), at.in, at.out, 1, type, how);
+  std::memcpy(value, at.out, bytes);
+}
+void detail::reduce_value(communicator on, void* value, std::size_t bytes, element type, reduction how, rank root) {
+  const runtime::entrance inside(on.port().doors());
+  auto& at = state_of(on).value();
+  std::memcpy(at.in, value, bytes);
+  collectives::run(state_of(on), prepare_reduce(state_of(on), at.in, at.out, 1, {type, how}, root));
+  if (on.rank() == root) std::memcpy(value, at.out, bytes);
 }
 
 void reduce(communicator on, const void* in, void* out, std::size_t count, element type, reduction how,

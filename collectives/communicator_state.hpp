@@ -85,6 +85,19 @@ class communicator_state final : public runtime::extension {
       lost(what, lost_, culprit_);
   }
 
+  /// Memory of the library's own that a failed exchange may still use: stays as long as the communicator.
+  void keep(std::vector<std::uint64_t> words) { kept_words_.push_back(std::move(words)); }
+  /// For blocking calls on one value: its copy, and its result. The caller's are on a stack, which a call that fails
+  /// leaves while members that live may still use its buffers.
+  struct one_value {
+    alignas(64) std::byte in[64];
+    alignas(64) std::byte out[64];
+  };
+  one_value& value() {
+    if (!value_) value_ = std::make_unique<one_value>();
+    return *value_;
+  }
+
   runtime::collective_port& port;
   const int self;
   const int size;
@@ -119,6 +132,8 @@ class communicator_state final : public runtime::extension {
     std::unique_ptr<execution> one;
   };
   std::array<std::vector<kept>, methods> executions_;
+  std::vector<std::vector<std::uint64_t>> kept_words_;
+  std::unique_ptr<one_value> value_;
   errc lost_ = errc::success;
   int culprit_ = -1;
 };

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace verbena {
@@ -82,7 +83,18 @@ class agreement {
                              line_bytes + node_slots * smallest_slot);
   }
 
+  /// A member that lives may still read and write the values of an exchange that has failed: they go to the
+  /// communicator, as its user's would have to stay.
   void maximum(std::vector<std::uint64_t>& values) {
+    try {
+      exchange(values);
+    } catch (...) {
+      state_.keep(std::move(values));
+      throw;
+    }
+  }
+
+  void exchange(std::vector<std::uint64_t>& values) {
     state_.refuse_if_lost(call_);
     if (state_.size == 1) return;
     // The library's own exchange: no setting forces its algorithm.

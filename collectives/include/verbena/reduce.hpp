@@ -146,18 +146,23 @@ requires same_elements<In, Out> persistent_request reduce_init(communicator on, 
 }
 
 /// One value.
+namespace detail {
+/// One element at `value`, replaced by the result; at most 64 bytes. In memory of the communicator's, since a member that
+/// lives may use the buffers of a call that has failed.
+VERBENA_API void allreduce_value(communicator on, void* value, std::size_t bytes, element type, reduction how);
+VERBENA_API void reduce_value(communicator on, void* value, std::size_t bytes, element type, reduction how, rank root);
+}  // namespace detail
+
 template <reducible Type>
 Type allreduce(communicator on, Type value, reduction how = reduction::sum) {
-  Type result{};
-  allreduce(on, &value, &result, 1, element_of<Type>(), how);
-  return result;
+  detail::allreduce_value(on, &value, sizeof value, element_of<Type>(), how);
+  return value;
 }
 /// One value; the result at the root, `value` itself elsewhere.
 template <reducible Type>
 Type reduce(communicator on, Type value, reduction how, rank root) {
-  Type result = value;
-  reduce(on, &value, &result, 1, element_of<Type>(), how, root);
-  return result;
+  detail::reduce_value(on, &value, sizeof value, element_of<Type>(), how, root);
+  return value;
 }
 
 }  // namespace verbena
