@@ -86,7 +86,9 @@ TEST_CASE("jobs started in the same instant never share a core") {
   if (cores.empty()) return;
   for (int round = 0; round < 10; ++round) {
     const outcome got =
-        on_two(cores, "for i in 1 2; do $R --bind core -n 1 sh -c \"$LOOK; sleep 0.5\" & done; wait");
+        on_two(cores,  // both are there before either goes
+               "for i in 1 2; do $R --bind core -n 1 sh -c \"$LOOK; : >\\$T/d/here.$i; "
+               "until test -e \\$T/d/here.$((3 - i)); do sleep 0.02; done\" & done; wait");
     CHECK(got.errors.empty());  // it would say that it shares
     const bool apart =
         got.output == cores[0] + "\n" + cores[1] + "\n" || got.output == cores[1] + "\n" + cores[0] + "\n";
