@@ -14,7 +14,7 @@
 //  5. `put_with_flag` arrives as `on_flag`, after the put is visible; never as user memory that somebody
 //     polls.
 //  6. `on_peer_down` comes once, when that peer can no longer write into local memory and all it had sent was
-//     reported. Why: peer_failed, peer_left (in good order), malformed. Afterwards everything posted to it
+//     reported. Why: peer_failed, peer_left (in good order), malformed, link_down (given up). Afterwards everything posted to it
 //     returns `down`; its pending operations complete before the call: what was moved whole well, the rest with why.
 //  7. No pointer travels: handles are slot + generation. What a peer sends can be wrong; it is decoded, never
 //     trusted.
