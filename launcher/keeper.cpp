@@ -127,7 +127,7 @@ void keeper::obey() {
     }
     case keeper_order::kind::start: {
       std::vector<unsigned> cpus((static_cast<std::size_t>(count) - sizeof order) / sizeof(unsigned));
-      std::memcpy(cpus.data(), packet.data() + sizeof order, cpus.size() * sizeof(unsigned));
+      if (!cpus.empty()) std::memcpy(cpus.data(), packet.data() + sizeof order, cpus.size() * sizeof(unsigned));
       start(order.rank, cpus, std::move(fds[0]), std::move(fds[1]));
       break;
     }
