@@ -21,9 +21,10 @@ double seconds() {
 
 int main(int argc, char** argv) {
   std::signal(SIGTERM, SIG_IGN);
+  // Outlives the context: members that live may use the buffers of a call that failed.
+  std::vector<double> vector(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1, 1.0);
   verbena::context context;
   const verbena::communicator world = context.world();
-  std::vector<double> vector(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 1, 1.0);
   double last = seconds();  // the last call began no earlier than the death, but for one call's time
   try {
     for (int round = 0;; ++round) {
