@@ -3,6 +3,7 @@
 #include <verbena/collectives.hpp>
 
 #include <cstring>
+#include <string_view>
 
 namespace verbena {
 
@@ -11,6 +12,22 @@ using namespace collectives;
 namespace {
 communicator_state& state_of(const communicator& on) {
   return communicator_state::of(on.port());
+}
+
+/// Calls with the communicator's memory for one value instead of the caller's; `results`: this rank gets one.
+template <class Call>
+void on_copy(communicator_state& state, std::string_view what, void* value, std::size_t bytes, bool results,
+             Call&& call) {
+  state.refuse_if_lost(what);
+  communicator_state::one_value& at = state.value();
+  std::memcpy(at.in, value, bytes);
+  try {
+    call(at.in, at.out);
+  } catch (...) {
+    state.keep_value();
+    throw;
+  }
+  if (results) std::memcpy(value, at.out, bytes);
 }
 }  // namespace
 
@@ -58,17 +75,15 @@ persistent_request allreduce_init(communicator on, const void* in, void* out, st
 
 void detail::allreduce_value(communicator on, void* value, std::size_t bytes, element type, reduction how) {
   const runtime::entrance inside(on.port().doors());
-  auto& at = state_of(on).value();
-  std::memcpy(at.in, value, bytes);
-  collectives::allreduce(on.port(), at.in, at.out, 1, type, how);
-  std::memcpy(value, at.out, bytes);
+  on_copy(state_of(on), "allreduce", value, bytes, true, [&](const void* in, void* out) {
+    collectives::allreduce(on.port(), in, out, 1, type, how);
+  });
 }
 void detail::reduce_value(communicator on, void* value, std::size_t bytes, element type, reduction how, rank root) {
   const runtime::entrance inside(on.port().doors());
-  auto& at = state_of(on).value();
-  std::memcpy(at.in, value, bytes);
-  collectives::run(state_of(on), prepare_reduce(state_of(on), at.in, at.out, 1, {type, how}, root));
-  if (on.rank() == root) std::memcpy(value, at.out, bytes);
+  on_copy(state_of(on), "reduce", value, bytes, on.rank() == root, [&](const void* in, void* out) {
+    collectives::run(state_of(on), prepare_reduce(state_of(on), in, out, 1, {type, how}, root));
+  });
 }
 
 void reduce(communicator on, const void* in, void* out, std::size_t count, element type, reduction how,

@@ -85,8 +85,9 @@ class communicator_state final : public runtime::extension {
       lost(what, lost_, culprit_);
   }
 
-  /// Memory of the library's own that a failed exchange may still use: stays as long as the communicator.
-  void keep(std::vector<std::uint64_t> words) { kept_words_.push_back(std::move(words)); }
+  /// Memory of the library's own that a failed call may still use, at members that live: stays as long as the
+  /// communicator.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
   /// For blocking calls on one value: its copy, and its result. The caller's are on a stack, which a call that fails
   /// leaves while members that live may still use its buffers.
   struct one_value {
@@ -94,9 +95,11 @@ class communicator_state final : public runtime::extension {
     alignas(64) std::byte out[64];
   };
   one_value& value() {
-    if (!value_) value_ = std::make_unique<one_value>();
+    if (!value_) value_ = std::make_shared<one_value>();
     return *value_;
   }
+  /// After a call with it failed: the next one gets another.
+  void keep_value() { keep(std::exchange(value_, nullptr)); }
 
   runtime::collective_port& port;
   const int self;
@@ -132,8 +135,8 @@ class communicator_state final : public runtime::extension {
     std::unique_ptr<execution> one;
   };
   std::array<std::vector<kept>, methods> executions_;
-  std::vector<std::vector<std::uint64_t>> kept_words_;
-  std::unique_ptr<one_value> value_;
+  std::vector<std::shared_ptr<const void>> kept_;
+  std::shared_ptr<one_value> value_;
   errc lost_ = errc::success;
   int culprit_ = -1;
 };

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -86,17 +87,17 @@ class agreement {
   /// A member that lives may still read and write the values of an exchange that has failed: they go to the
   /// communicator, as its user's would have to stay.
   void maximum(std::vector<std::uint64_t>& values) {
+    state_.refuse_if_lost(call_);
+    if (state_.size == 1) return;
     try {
       exchange(values);
     } catch (...) {
-      state_.keep(std::move(values));
+      state_.keep(std::make_shared<std::vector<std::uint64_t>>(std::move(values)));
       throw;
     }
   }
 
   void exchange(std::vector<std::uint64_t>& values) {
-    state_.refuse_if_lost(call_);
-    if (state_.size == 1) return;
     // The library's own exchange: no setting forces its algorithm.
     const std::size_t bytes = values.size() * 8;
     const collectives::choice chosen = collectives::choose_allreduce(state_.here, bytes, {}, {});

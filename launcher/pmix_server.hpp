@@ -38,8 +38,8 @@ struct pmix_job {
 class pmix_server {
  public:
   pmix_server();
-  /// Libpmix is never finalised: the process ends with it, and its orderly end costs milliseconds for
-  /// nothing.
+  /// Waits for `prepare`. Libpmix is never finalised: the process ends with it, and its orderly end costs milliseconds
+  /// for nothing.
   ~pmix_server();
   pmix_server(const pmix_server&) = delete;
   pmix_server& operator=(const pmix_server&) = delete;
