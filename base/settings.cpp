@@ -70,7 +70,7 @@ constexpr std::uint64_t day_s = 24 * 60 * 60;
 }  // namespace
 
 std::string_view unknown_fabric(std::string_view names) noexcept {
-  constexpr std::array<std::string_view, 4> known = {"self", "shm", "tcp", "verbs"};
+  constexpr std::array<std::string_view, 3> known = {"self", "shm", "verbs"};
   while (!names.empty()) {
     const std::size_t comma = std::min(names.find(','), names.size());
     const std::string_view name = names.substr(0, comma);
@@ -84,10 +84,10 @@ namespace {
 
 std::vector<setting_row> make_rows() {
   return {
-      {"VERBENA_FABRIC", "names", "fabrics allowed, comma separated (self, shm, tcp, verbs); empty: all",
+      {"VERBENA_FABRIC", "names", "fabrics allowed, comma separated (self, shm, verbs); empty: all",
        [](const settings& s) { return s.fabric; },
        [](settings& s, std::string_view value) -> std::string {
-         if (!unknown_fabric(value).empty()) return "a list of self, shm, tcp, verbs";
+         if (!unknown_fabric(value).empty()) return "a list of self, shm, verbs";
          s.fabric = value;
          return {};
        }},

@@ -66,8 +66,15 @@ double stream(Ranks& ranks, int peer, const options& with, repetitions times, st
   return with.check ? total : seconds_since(start);
 }
 
-template <message_ranks Ranks>
-void measure_bandwidth(Ranks& ranks, const options& with) {
+/// What `flow` measured of one size.
+struct traffic {
+  double messages = 0;
+  double seconds = 0;
+};
+
+/// A row for each size between ranks 0 and 1. `flow(size)` makes its windows, meets the other rank and measures.
+template <message_ranks Ranks, class Flow>
+void print_bandwidth(Ranks& ranks, const options& with, Flow&& flow) {
   if (ranks.rank() > 1) return wait_for_the_pair(ranks);
   std::optional<report> table;
   if (ranks.rank() == 0) {
@@ -76,17 +83,24 @@ void measure_bandwidth(Ranks& ranks, const options& with) {
     table.emplace(with, Ranks::library(), ranks.size(), std::move(columns));
   }
   for (const std::uint64_t size : sizes(with)) {
-    window w = make_window(with, size);
-    const repetitions times = repeat(with, size);
-    meet(ranks, 1 - ranks.rank());
-    const double seconds = stream(ranks, 1 - ranks.rank(), with, times, size, w);
-    const double messages = static_cast<double>(times.timed) * w.messages;
-    std::vector<double> values{messages * static_cast<double>(size) / seconds * 1e-6};
-    if (with.full) values.push_back(messages / seconds);
+    const traffic moved = flow(size);
+    std::vector<double> values{moved.messages * static_cast<double>(size) / moved.seconds * 1e-6};
+    if (with.full) values.push_back(moved.messages / moved.seconds);
     if (table) table->row(size, values);
   }
   if (table) table->finish();
   release_the_others(ranks);
+}
+
+template <message_ranks Ranks>
+void measure_bandwidth(Ranks& ranks, const options& with) {
+  print_bandwidth(ranks, with, [&](std::uint64_t size) {
+    window w = make_window(with, size);
+    const repetitions times = repeat(with, size);
+    meet(ranks, 1 - ranks.rank());
+    const double seconds = stream(ranks, 1 - ranks.rank(), with, times, size, w);
+    return traffic{static_cast<double>(times.timed) * w.messages, seconds};
+  });
 }
 
 }  // namespace bench

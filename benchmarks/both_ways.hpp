@@ -39,25 +39,13 @@ double exchange(Ranks& ranks, const options& with, repetitions times, std::uint6
 
 template <message_ranks Ranks>
 void measure_both_ways(Ranks& ranks, const options& with) {
-  if (ranks.rank() > 1) return wait_for_the_pair(ranks);
-  std::optional<report> table;
-  if (ranks.rank() == 0) {
-    std::vector<column> columns{{"bandwidth_mb_s", "Bandwidth (MB/s)", 2}};
-    if (with.full) columns.push_back({"messages_per_s", "Messages/s", 0});
-    table.emplace(with, Ranks::library(), ranks.size(), std::move(columns));
-  }
-  for (const std::uint64_t size : sizes(with)) {
+  print_bandwidth(ranks, with, [&](std::uint64_t size) {
     window out = make_window(with, size), in = make_window(with, size);
     const repetitions times = repeat(with, size);
     meet(ranks, 1 - ranks.rank());
     const double seconds = exchange(ranks, with, times, size, out, in);
-    const double messages = 2.0 * times.timed * out.messages;
-    std::vector<double> values{messages * static_cast<double>(size) / seconds * 1e-6};
-    if (with.full) values.push_back(messages / seconds);
-    if (table) table->row(size, values);
-  }
-  if (table) table->finish();
-  release_the_others(ranks);
+    return traffic{2.0 * times.timed * out.messages, seconds};
+  });
 }
 
 }  // namespace bench

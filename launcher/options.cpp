@@ -26,7 +26,7 @@ constexpr std::array<option_row, 23> rows = {{
     {"--wdir", "DIR", "directory in which the ranks start"},
     {"-x,--env", "VAR=VALUE",
      "set a variable for the ranks; VAR- removes it; all others are passed on as they are"},
-    {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
+    {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, verbs"},
     {"--device", "NAME", "RDMA device the ranks use for verbs, NAME or NAME:PORT"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
     {"--stdin", "RANK",
@@ -125,7 +125,7 @@ std::string check_seconds(const char* name, double value) {
 
 std::string check_fabrics(const std::string& names) {
   const std::string_view wrong = base::unknown_fabric(names);
-  return wrong.empty() ? std::string{} : fmt::format("there is no fabric '{}'; have: self, shm, tcp, verbs", wrong);
+  return wrong.empty() ? std::string{} : fmt::format("there is no fabric '{}'; have: self, shm, verbs", wrong);
 }
 
 template <class Integer>

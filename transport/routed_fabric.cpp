@@ -36,11 +36,11 @@ std::string routed_fabric::explain(peer to) const {
   std::string text;
   auto line = [&](route way, std::string_view name, auto&& reason) {
     const bool may = way == route::self || way == route::sim || allows(name);
-    text += fmt::format("  {} {:5} {}\n", routes_[to.index] == way ? "->" : "  ", name,
-                        may ? reason() : "not allowed by VERBENA_FABRIC=" + allowed_);
+    text += fmt::format("  {} {}\n", routes_[to.index] == way ? "->" : "  ",
+                        may ? reason() : fmt::format("{}: not allowed by VERBENA_FABRIC={}", name, allowed_));
   };
   line(route::self, "self", [&] { return self_.explain(to); });
-  line(route::shm, "shm", [&] { return shm_ ? shm_->explain(to) : std::string("not in this job"); });
+  line(route::shm, "shm", [&] { return shm_ ? shm_->explain(to) : std::string("shm: not in this job"); });
   line(route::verbs, "verbs", [&] {
     return verbs_ ? verbs_->explain(to) : std::string("verbs: not looked for: all ranks are on this node");
   });

@@ -46,11 +46,11 @@ TEST_CASE("everything after the program is the program's") {
 
 TEST_CASE("values and switches arrive") {
   const options how =
-      good({"--wdir", "/d", "-x", "A=b c", "--env=B=2", "-x", "C", "--fabric=shm,tcp", "--timeout", "1.5",
+      good({"--wdir", "/d", "-x", "A=b c", "--env=B=2", "-x", "C", "--fabric=shm,self", "--timeout", "1.5",
             "--grace=2", "--abort-grace", "0", "--explain", "--tag", "-q", "-v", "p"});
   CHECK(how.directory == "/d");
   CHECK(how.variables == std::vector<std::string>{"A=b c", "B=2", "C"});
-  CHECK(how.fabric == "shm,tcp");
+  CHECK(how.fabric == "shm,self");
   CHECK(how.timeout_s == 1.5);
   CHECK(how.grace_s == 2);
   CHECK(how.abort_grace_s == 0);
