@@ -190,6 +190,7 @@ context_state::~context_state() {
     forget_all();
     return;
   }
+  const entrance inside(doors_);  // the last thread is alone, but a wait is made from inside
   const bool joined = communicators_.size() > self_slot;
   if (joined) {  // MPI 4.0, section 11.2.4: those of the process alone go first
     self().free_attributes();
@@ -231,6 +232,7 @@ void context_state::forget_all() noexcept {
 }
 
 void context_state::send_kept() {
+  const entrance inside(doors_);
   if (engine_->keeps_messages()) wait_for([&] { return !engine_->keeps_messages(); });
 }
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cassert>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@ class gate {
   bool keeps_apart() const noexcept { return many_; }
 
   void leave() noexcept {
+    assert(here());
     if (--depth_ == 0) open();
   }
 
@@ -30,29 +32,30 @@ class gate {
     step_in(depth);
   }
 
-  /// Leaves altogether, however often this thread has entered; the result is for step_in.
+  /// Leaves altogether, however often this thread has entered; the result is for step_in. Whoever waits has entered.
   int step_out() noexcept {
     if (!many_) return 0;
+    assert(here());
     const int depth = std::exchange(depth_, 0);
     open();
     return depth;
   }
   void step_in(int depth) noexcept {
     if (!many_) return;
-    const std::thread::id self = std::this_thread::get_id();
-    // Relaxed: only this thread can have written its own name there.
-    if (owner_.load(std::memory_order_relaxed) != self) {
+    if (!here()) {
       if (!inside_.try_lock()) {
         waiting_.fetch_add(1, std::memory_order_relaxed);
         inside_.lock();
         waiting_.fetch_sub(1, std::memory_order_relaxed);
       }
-      owner_.store(self, std::memory_order_relaxed);
+      owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
     depth_ += depth;
   }
 
  private:
+  /// Relaxed: only this thread can have written its own name there.
+  bool here() const noexcept { return owner_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
   void open() noexcept {
     owner_.store(std::thread::id{}, std::memory_order_relaxed);
     inside_.unlock();

@@ -1,4 +1,5 @@
-// A rank program of endings_test: ends the job in a way that programs do, one way for each word.
+// A rank program of endings_test: ends the job in a way that programs do, one way for each first word. With the second
+// word `multiple` at that thread level.
 //   unreceived   rank 0 sends small messages that rank 1 never receives; both leave
 //   detached     rank 0 detaches a large send, leaves at once; rank 1 receives it late
 //   late         rank 1 works on for two seconds after all others have left
@@ -112,7 +113,8 @@ int main(int argc, char** argv) {
     return verbena::allreduce(job.world(), 1) == job.size() ? 0 : 1;
   }
   if (how == "twice") return join_twice();
-  verbena::context job;
+  const bool multiple = argc > 2 && std::string_view(argv[2]) == "multiple";
+  verbena::context job(multiple ? verbena::thread_level::multiple : verbena::thread_level::single);
   const verbena::communicator world = job.world();
   if (how == "unreceived") send_unreceived(world);
   if (how == "detached") send_detached(world);

@@ -32,6 +32,14 @@ TEST_CASE("a detached send is delivered although its sender leaves at once", "[e
   CHECK(end.status == 0);
 }
 
+TEST_CASE("a context of many threads ends alike, with whatever is still open", "[endings]") {
+  const std::string how = GENERATE("detached", "unreceived", "dropped", "unmatched", "crossed");
+  const finished end = end_by(how + " multiple", 2);
+  INFO(how << ": " << end.errors);
+  CHECK_FALSE(end.timed_out);
+  CHECK(end.status == 0);
+}
+
 TEST_CASE("ranks may leave long before the last one", "[endings]") {
   const finished end = end_by("late", 4, "-q");
   CHECK(end.status == 0);
