@@ -15,35 +15,48 @@
 namespace verbena::launcher {
 namespace {
 
-/// The parent in /proc/PID/stat: the second field after the name, which ends with the last parenthesis.
-pid_t parent_of(pid_t pid) {
+/// What /proc/PID/stat says after the name, which ends with the last parenthesis.
+struct kinship {
+  char state = '?';
+  pid_t parent = 0;
+  pid_t group = 0;
+};
+
+kinship kinship_of(pid_t pid) {
+  kinship found;
   const int fd = ::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return found;
   char text[512];
   const long count = ::read(fd, text, sizeof text);
   ::close(fd);
-  if (count <= 0) return 0;
+  if (count <= 0) return found;
   const std::string_view line{text, static_cast<std::size_t>(count)};
   const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string_view::npos || name_end + 4 >= line.size()) return 0;
-  pid_t parent = 0;
-  std::from_chars(line.data() + name_end + 4, line.data() + line.size(), parent);
-  return parent;
+  if (name_end == std::string_view::npos || name_end + 4 >= line.size()) return found;
+  found.state = line[name_end + 2];
+  const char* const end = line.data() + line.size();
+  const char* const rest = std::from_chars(line.data() + name_end + 4, end, found.parent).ptr;
+  if (rest < end) std::from_chars(rest + 1, end, found.group);
+  return found;
+}
+
+template <class Visit>
+void for_each_process(const Visit& visit) {
+  DIR* directory = ::opendir("/proc");
+  if (directory == nullptr) return;
+  while (const dirent* entry = ::readdir(directory)) {
+    pid_t pid = 0;
+    const char* end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, pid).ptr == end && pid > 0) visit(pid);
+  }
+  ::closedir(directory);
 }
 
 }  // namespace
 
 std::vector<pid_t> find_descent(pid_t ancestor, std::span<const pid_t> spared) {
   std::vector<std::pair<pid_t, pid_t>> parents;  // parent, process
-  if (DIR* directory = ::opendir("/proc")) {
-    while (const dirent* entry = ::readdir(directory)) {
-      pid_t pid = 0;
-      const char* end = entry->d_name + std::strlen(entry->d_name);
-      if (std::from_chars(entry->d_name, end, pid).ptr == end && pid > 0)
-        parents.emplace_back(parent_of(pid), pid);
-    }
-    ::closedir(directory);
-  }
+  for_each_process([&](pid_t pid) { parents.emplace_back(kinship_of(pid).parent, pid); });
   std::sort(parents.begin(), parents.end());
   std::vector<pid_t> found{ancestor};
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -53,6 +66,17 @@ std::vector<pid_t> find_descent(pid_t ancestor, std::span<const pid_t> spared) {
   }
   found.erase(found.begin());
   return found;
+}
+
+std::vector<pid_t> stopped_groups() {
+  std::vector<pid_t> groups;
+  for_each_process([&](pid_t pid) {
+    const kinship its = kinship_of(pid);
+    if (its.state == 'T') groups.push_back(its.group);
+  });
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  return groups;
 }
 
 bool kill_descent(std::span<const pid_t> spared) {

@@ -66,6 +66,7 @@ class keeper {
   void obey();
   void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output, base::unique_fd errors);
   void signal_ranks(int signal, bool from_terminal);
+  void resume_ranks();
   void reap();
   void report(const keeper_report& what);
   [[noreturn]] void end_all();
@@ -133,6 +134,9 @@ void keeper::obey() {
     }
     case keeper_order::kind::signal:
       signal_ranks(order.signal, order.from_terminal);
+      break;
+    case keeper_order::kind::resume:
+      resume_ranks();
       break;
     case keeper_order::kind::kill:
       killing_ = true;
@@ -202,6 +206,14 @@ void keeper::signal_ranks(int signal, bool from_terminal) {
     else if (!from_terminal)
       ::kill(pid, signal);
   }
+}
+
+/// None that runs gets the signal: a program may have a use of its own for it, and it would take the stop away from a debugger
+/// that is just attaching.
+void keeper::resume_ranks() {
+  const std::vector<pid_t> stopped = stopped_groups();
+  for (const auto& [pid, rank] : ranks_)
+    if (std::binary_search(stopped.begin(), stopped.end(), ::getpgid(pid))) ::kill(pid == shares_terminal_ ? pid : -pid, SIGCONT);
 }
 
 void keeper::reap() {

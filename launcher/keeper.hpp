@@ -26,6 +26,7 @@ struct keeper_order {
     variables,  ///< followed by "NAME=value\0" strings: what PMIx adds to each rank's environment
     start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not
     signal,     ///< send `signal` to each rank's process group
+    resume,     ///< let those go on that are stopped, so that they see what has been sent to them
     kill,       ///< kill the whole descent until none is left, go on reporting
     end,        ///< the same, then exit
   };

@@ -39,6 +39,10 @@ void keeper_link::signal(int number, bool from_terminal) {
   push({keeper_order::kind::signal, from_terminal, 0, number});
 }
 
+void keeper_link::resume() {
+  push({keeper_order::kind::resume});
+}
+
 void keeper_link::kill_all() {
   std::erase_if(orders_, [](const pending& p) { return p.order.what == keeper_order::kind::start; });
   push({keeper_order::kind::kill});

@@ -37,6 +37,7 @@ class keeper_link {
   /// Bound to these processors, if any.
   void start(std::uint32_t rank, const std::vector<unsigned>& cpus);
   void signal(int number, bool from_terminal);
+  void resume();  ///< those that are stopped
   void kill_all();  ///< drops what has not been started
   void end();
 

@@ -193,7 +193,7 @@ void launch::begin_ending(int signal, double grace_s) {
   if (job_.all_ended()) return;
   segment_.announce_ending();
   keeper_->signal(signal, false);
-  keeper_->signal(SIGCONT, false);  // a stopped rank shall see it as well
+  keeper_->resume();  // a stopped rank shall see it as well
   loop_.after(seconds(grace_s), [this] { kill_all(); });
 }
 
@@ -282,7 +282,7 @@ void launch::on_signal(int signal, bool from_terminal) {
   if (!first || ending_) return;
   ending_ = true;
   // No announcement yet: ranks that catch the signal may talk to each other while they save their work.
-  keeper_->signal(SIGCONT, false);
+  keeper_->resume();
   loop_.after(seconds(how_.grace_s), [this] { kill_all(); });
 }
 

@@ -46,6 +46,21 @@ TEST_CASE("USR1 and USR2 are passed on and mean nothing else") {
   CHECK(got.output == "ready\nready\none\none\ntwo\ntwo\n");
 }
 
+TEST_CASE("a rank that is stopped sees what ends the job; one that runs is not told to continue") {
+  // Rank 0 stops itself and is continued to hear of the TERM; rank 1 runs, and would say so if it got a CONT.
+  shell_command command{
+      "exec $R -n 2 sh -c 'trap \"echo ended; exit 0\" TERM; trap \"echo continued $VERBENA_RANK\" CONT; echo ready; "
+      "[ $VERBENA_RANK = 0 ] && kill -STOP $$; while :; do sleep 0.05; done'"};
+  REQUIRE(both_ready(command));
+  sleep_ms(100);
+  ::kill(command.pid(), SIGTERM);
+  const outcome got = command.wait(10);
+  CHECK(got.status == 143);
+  CHECK(got.seconds < 4);
+  CHECK(got.output.find("continued 1") == std::string::npos);
+  CHECK(got.output.find("ended\n") != got.output.rfind("ended\n"));  // both
+}
+
 TEST_CASE("after TERM the grace passes, then KILL") {
   shell_command command{
       "exec $R --grace 0.4 -n 2 sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.05; done'"};
