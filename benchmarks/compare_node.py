@@ -58,7 +58,7 @@ ROWS = [
     Row("get, 8 B", "us", "get_latency", "-m 8:8 -i 50000 -x 5000", "latency_us"),
     Row("puts, 64 KiB", "GB/s", "put_bw", "-m 64k:64k -i 200 -x 20", "bandwidth_mb_s", 1e-3, more_is_better=True),
     Row("gets, 64 KiB", "GB/s", "get_bw", "-m 64k:64k -i 200 -x 20", "bandwidth_mb_s", 1e-3, more_is_better=True),
-    Row("4 ranks, one way, 8 B", "us", "multi_lat", "-m 8:8 -i 2000 -x 200", "latency_us", ranks=4),
+    Row("4 ranks, one way, 8 B", "us", "multi_lat", "-m 8:8 -i 50000 -x 1000", "latency_us", ranks=4),
     Row("4 ranks, rate, 8 B", "M/s", "mbw_mr", "-m 8:8 -i 500 -x 50", "messages_per_s", 1e-6, more_is_better=True,
         ranks=4),
     Row("allreduce 8 B", "us", "allreduce", "-m 8:8 -i 50000 -x 5000", "avg_us", gate=True),
