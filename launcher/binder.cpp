@@ -54,16 +54,16 @@ bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& 
   return job;
 }
 
-std::string describe_bindings(const bound_job& job, unsigned ranks, const std::vector<unsigned>& mask,
-                              const std::string& host) {
+std::string describe_bindings(const bound_job& job, const std::vector<std::uint32_t>& ranks,
+                              const std::vector<unsigned>& mask, const std::string& host) {
   std::string text;
   const std::string why = job.where.reason.empty() ? "" : fmt::format(" ({})", job.where.reason);
-  for (unsigned rank = 0; rank < ranks; ++rank) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
     const std::string place = job.where.bound()
-                                  ? "bound to " + describe_place(job.where.cpus[rank], job.processors)
+                                  ? "bound to " + describe_place(job.where.cpus[i], job.processors)
                               : mask.empty() ? std::string{"not bound"}
                                              : "not bound: processors " + describe_cpus(mask);
-    text += fmt::format("rdmarun: rank {} on {}: {}{}\n", rank, host, place, why);
+    text += fmt::format("rdmarun: rank {} on {}: {}{}\n", ranks[i], host, place, why);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include "launcher/core_locks.hpp"
 #include "launcher/placement.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct bound_job {
 bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable,
                    const core_locks& locks);
 
-/// One line per rank, for --report-bindings.
-std::string describe_bindings(const bound_job& job, unsigned ranks, const std::vector<unsigned>& mask,
-                              const std::string& host);
+/// One line per rank of this host, for --report-bindings.
+std::string describe_bindings(const bound_job& job, const std::vector<std::uint32_t>& ranks,
+                              const std::vector<unsigned>& mask, const std::string& host);
 
 }  // namespace verbena::launcher

@@ -9,9 +9,13 @@
 namespace verbena::launcher {
 
 channel::channel(event_loop& loop, int fd) : loop_(loop), sink_(loop, fd) {
-  sink_.on_room([this] { pause(false); });
+  sink_.on_room([this] {
+    pause(false);
+    if (on_room_) on_room_();
+  });
   sink_.on_broken([this](int error) {
     while (!pipes_.empty()) close(pipes_.begin()->first);
+    if (on_room_) on_room_();  // what still comes is dropped
     if (on_broken_) on_broken_(error);
   });
 }
@@ -38,12 +42,18 @@ bool channel::read_from(int fd) {
     close(fd);
     return false;
   }
+  take(pipes_[fd].stream, {bytes.data(), static_cast<std::size_t>(count)});
+  return true;
+}
+
+bool channel::take(std::size_t stream, std::string_view bytes) {
+  if (sink_.broken()) return true;
   last_input_ = base::steady_now();
-  merger_.feed(pipes_[fd].stream, {bytes.data(), static_cast<std::size_t>(count)}, sink_.queue());
+  merger_.feed(stream, bytes, sink_.queue());
   if (sink_.queued() >= sink::room) sink_.pump();
   if (sink_.queued() >= sink::full) pause(true);
   if (merger_.holding() > 0) schedule_flush();
-  return true;
+  return !paused_;
 }
 
 void channel::close(int fd) {
@@ -97,6 +107,8 @@ void channel::finish(base::nanoseconds patience) {
       if (sink_.queued() >= sink::full) sink_.drain(left());
     close(fd);
   }
+  if (!sink_.broken())
+    for (std::size_t stream = 0; stream < merger_.streams(); ++stream) merger_.flush(stream, sink_.queue());
   sink_.drain(left());
 }
 

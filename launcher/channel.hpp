@@ -27,6 +27,12 @@ class channel {
   /// Takes over the read end of a pipe (non-blocking); its lines get `prefix`.
   void add(base::unique_fd pipe, std::string prefix);
 
+  /// Another stream, whose bytes come by `take`; returns its number.
+  std::size_t open(std::string prefix) { return merger_.add_stream(std::move(prefix)); }
+  /// False: full, bring no more before `on_room`.
+  bool take(std::size_t stream, std::string_view bytes);
+  void on_room(std::function<void()> action) { on_room_ = std::move(action); }
+
   /// A line of the launcher itself.
   void say(std::string_view line);
 
@@ -57,6 +63,7 @@ class channel {
   bool flush_scheduled_ = false;
   base::nanoseconds last_input_ = 0;
   std::function<void(int)> on_broken_;
+  std::function<void()> on_room_;
 };
 
 }  // namespace verbena::launcher

@@ -79,6 +79,7 @@ void event_loop::run() {
     }
     fire_timers();
   }
+  stopped_ = false;  // it may run again
 }
 
 }  // namespace verbena::launcher

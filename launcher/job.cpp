@@ -10,10 +10,13 @@
 namespace verbena::launcher {
 
 job::job(std::uint32_t size, std::string host, base::nanoseconds now)
-    : ranks_(size), host_(std::move(host)), begin_(now) {}
+    : job(std::vector<std::uint32_t>(size, 0), {std::move(host)}, now) {}
+
+job::job(std::vector<std::uint32_t> host_of, std::vector<std::string> hosts, base::nanoseconds now)
+    : ranks_(host_of.size()), host_of_(std::move(host_of)), hosts_(std::move(hosts)), begin_(now) {}
 
 std::string job::who(std::uint32_t rank) const {
-  return fmt::format("rdmarun: rank {} on {}", rank, host_);
+  return fmt::format("rdmarun: rank {} on {}", rank, hosts_[host_of_[rank]]);
 }
 
 std::string job::age(base::nanoseconds now) const {
@@ -101,6 +104,17 @@ bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now, std
                                who(rank), age(now)));
   if (!ended_outside_) ended_outside_ = rank;
   return false;
+}
+
+bool job::lost(std::uint32_t rank) {
+  rank_entry& entry = ranks_[rank];
+  if (entry.phase == rank_phase::ended) return false;
+  entry.phase = rank_phase::ended;
+  if (entry.joined) --joined_now_;
+  entry.joined = false;
+  entry.wait_status = SIGKILL;  // as those who wait for it are told
+  ++ended_;
+  return true;
 }
 
 void job::signalled(int signal) {

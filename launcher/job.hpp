@@ -41,7 +41,10 @@ enum class start_step : std::uint8_t { execute, enter_directory, make_process };
 
 class job {
  public:
+  /// All ranks on one host.
   job(std::uint32_t size, std::string host, base::nanoseconds now);
+  /// `host_of`: of each rank, its place in `hosts`.
+  job(std::vector<std::uint32_t> host_of, std::vector<std::string> hosts, base::nanoseconds now);
 
   // Events, in the order they happened. Those that return bool say whether the rank failed by it.
   void started(std::uint32_t rank, pid_t pid);
@@ -53,6 +56,8 @@ class job {
   /// `core`: what to say of a core file, if the status tells of one.
   bool exited(std::uint32_t rank, int wait_status, base::nanoseconds now,
               std::string_view core = "core dumped");
+  /// Its host is lost: nothing more will be heard of it. False: it had ended.
+  bool lost(std::uint32_t rank);
   void signalled(int signal);
   void timed_out();
   void launcher_failed(std::string line);
@@ -71,7 +76,8 @@ class job {
   std::string age(base::nanoseconds now) const;
 
   std::vector<rank_entry> ranks_;
-  std::string host_;
+  std::vector<std::uint32_t> host_of_;
+  std::vector<std::string> hosts_;
   base::nanoseconds begin_;
   std::uint32_t ended_ = 0;
   std::uint32_t joined_now_ = 0;

@@ -64,7 +64,8 @@ class keeper {
 
  private:
   void obey();
-  void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output, base::unique_fd errors);
+  void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
+             base::unique_fd errors);
   void signal_ranks(int signal, bool from_terminal);
   void resume_ranks();
   void reap();
@@ -128,7 +129,8 @@ void keeper::obey() {
     }
     case keeper_order::kind::start: {
       std::vector<unsigned> cpus((static_cast<std::size_t>(count) - sizeof order) / sizeof(unsigned));
-      if (!cpus.empty()) std::memcpy(cpus.data(), packet.data() + sizeof order, cpus.size() * sizeof(unsigned));
+      if (!cpus.empty())
+        std::memcpy(cpus.data(), packet.data() + sizeof order, cpus.size() * sizeof(unsigned));
       start(order.rank, cpus, std::move(fds[0]), std::move(fds[1]));
       break;
     }
@@ -149,10 +151,11 @@ void keeper::obey() {
 
 void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
                    base::unique_fd errors) {
+  const std::vector<std::uint32_t>& here = plan_.local_ranks;
   std::vector<std::string> own = {
       fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.program_of.size()),
-      fmt::format("VERBENA_LOCAL_RANK={}", rank),
-      fmt::format("VERBENA_LOCAL_SIZE={}", plan_.program_of.size()), fmt::format("PMIX_RANK={}", rank)};
+      fmt::format("VERBENA_LOCAL_RANK={}", std::lower_bound(here.begin(), here.end(), rank) - here.begin()),
+      fmt::format("VERBENA_LOCAL_SIZE={}", here.size()), fmt::format("PMIX_RANK={}", rank)};
   std::vector<char*> arguments, environment;
   const auto point = [](std::vector<char*>& to, const std::vector<std::string>& strings) {
     for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));

@@ -50,7 +50,8 @@ struct keeper_report {
 /// Everything the keeper needs to start ranks; copied into it by the fork.
 struct rank_plan {
   std::vector<std::vector<std::string>> programs;  ///< each program and its arguments
-  std::vector<std::uint32_t> program_of;           ///< of each rank
+  std::vector<std::uint32_t> program_of;           ///< of each rank of the job
+  std::vector<std::uint32_t> local_ranks;          ///< those of this host, ascending
   std::vector<std::string> environment;            ///< of every rank, without what PMIx adds
   std::string directory;                           ///< to enter first; empty: stay
   int input_rank = 0;                              ///< inherits the standard input; -1: nobody

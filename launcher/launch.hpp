@@ -1,75 +1,84 @@
-// One job from start to end: ties the state table to the keeper, the PMIx server, the segment, the outputs
-// and the signals, on one event loop. The decisions are in job.hpp; here is only who is told what, and in
-// which order.
+// One job from start to end: ties the state table to the nodes that run its ranks, the outputs and the signals, on one event
+// loop. The decisions are in job.hpp; here is only who is told what, and in which order.
 #pragma once
 
 #include "base/fd.hpp"
 #include "launcher/channel.hpp"
 #include "launcher/event_loop.hpp"
 #include "launcher/job.hpp"
-#include "launcher/keeper_link.hpp"
+#include "launcher/node.hpp"
 #include "launcher/options.hpp"
-#include "launcher/pmix_server.hpp"
-#include "launcher/segment_server.hpp"
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace verbena::launcher {
 
 class launch {
  public:
-  /// `errors_fd` is the user's standard error; descriptor 2 may be something else by now. `cpus`: that each rank is
-  /// bound to; empty: none is.
-  launch(const options& how, std::vector<std::uint32_t> programs, std::vector<std::vector<unsigned>> cpus,
-         std::string host, int errors_fd, segment_server& segment);
+  /// `programs`, `node_of`: of each rank, its program and the node it is on. `errors_fd` is the user's standard error;
+  /// descriptor 2 may be something else by now.
+  launch(event_loop& loop, const options& how, std::vector<std::uint32_t> programs,
+         std::vector<std::uint32_t> node_of, std::vector<std::string> hosts, int errors_fd);
 
-  /// Children that were there before the keeper `pid`: whoever became rdmarun had them.
-  void know_keeper(pid_t pid, std::vector<pid_t> strangers) {
-    keeper_pid_ = pid;
-    strangers_ = std::move(strangers);
-  }
+  channel& output() { return *output_; }
+  channel& errors() { return *errors_; }
+  /// What node `index` reports comes here.
+  node_events events_of(std::uint32_t index);
+  /// What stands before each line of a rank's output.
+  std::string prefix_of(std::uint32_t rank) const;
+  /// The files of --output for one rank; an empty one with errno if it cannot be opened.
+  std::array<base::unique_fd, 2> open_files(std::uint32_t rank) const;
 
-  /// Takes the keeper's socket and the started server; returns the exit status.
-  int run(base::unique_fd keeper, pmix_server& pmix);
+  /// A file of --output cannot be written: the job is ended.
+  void fail_output(int error);
+
+  /// Runs the job on the nodes, which outlive this; returns the exit status.
+  int run(std::vector<node*> nodes);
 
  private:
-  void on_pipes(std::uint32_t rank, base::unique_fd output, base::unique_fd errors);
-  void on_report(const keeper_report& report);
-  void on_keeper_gone();
-  void on_output_broken(int error, const char* which);
+  void on_report(const keeper_report& report, const std::string& core);
+  void on_pmix(const pmix_event& event);
+  void on_no_output(int error);
+  void on_node_gone(std::uint32_t index, const std::string& why);
+  void on_output_broken(int error, unsigned which);
   void on_signals();
   void on_signal(int signal, bool from_terminal);
   void on_timeout();
-  void take_pmix_events();
   void after_event(std::uint32_t rank, bool failed);
 
   void begin_ending(int signal, double grace_s);
   void kill_all();
+  void signal_all(int signal, bool from_terminal);
+  void resume_all();
+  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome);
+  void announce_ending();
   void end_when_done();
+  void end_nodes();
+  const std::string& host_of(std::uint32_t rank) const { return hosts_[node_of_[rank]]; }
   void say(const std::string& line);
   int finish();
 
+  event_loop& loop_;
   const options& how_;
   std::vector<std::uint32_t> programs_;  // of each rank
-  std::vector<std::vector<unsigned>> cpus_;
-  std::string host_;
+  std::vector<std::uint32_t> node_of_;   // the same
+  std::vector<std::string> hosts_;       // of each node
   int errors_fd_;
-  segment_server& segment_;
-  pid_t keeper_pid_ = -1;
-  std::vector<pid_t> strangers_;
-  event_loop loop_;
   job job_;
   std::unique_ptr<channel> output_;
   std::unique_ptr<channel> errors_own_;  // where the two outputs are one file, there is one channel
   channel* errors_ = nullptr;
-  std::unique_ptr<keeper_link> keeper_;
-  pmix_server* pmix_ = nullptr;
+  std::vector<node*> nodes_;
+  std::uint32_t nodes_gone_ = 0;
   base::unique_fd signals_;
   base::nanoseconds begin_ = 0;
   bool ending_ = false;       // the ranks have been told to end
   bool killed_ = false;       // and then killed
-  bool end_ordered_ = false;  // all ranks have ended, the keeper cleans up
+  bool end_ordered_ = false;  // all ranks have ended, the nodes clean up
   bool output_closed_ = false;
 };
 

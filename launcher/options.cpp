@@ -1,6 +1,7 @@
 #include "launcher/options.hpp"
 
 #include "base/settings.hpp"
+#include "launcher/words.hpp"
 
 #include <fmt/format.h>
 
@@ -13,10 +14,16 @@
 namespace verbena::launcher {
 namespace {
 
-constexpr std::array<option_row, 23> rows = {{
+constexpr std::array<option_row, 28> rows = {{
     {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
-    {"-H,--host", "NAMES",
-     "where to run, NAME:SLOTS comma separated; in this release names of this host only"},
+    {"-H,--host", "NAMES", "where to run, NAME or NAME:SLOTS, comma separated (default: this host)"},
+    {"-hostfile,--hostfile", "FILE",
+     "the same from a file, one host a line: NAME, NAME:SLOTS or NAME slots=SLOTS"},
+    {"--map", "POLICY", "slot, the default: fill a host, then the next; node: one rank to each host in turn"},
+    {"--ssh", "COMMAND", "what reaches other hosts (default ssh): COMMAND [OPTIONS] HOST AGENT"},
+    {"--agent-command", "COMMAND",
+     "what starts rdmarun's agent on a host, instead of ssh: COMMAND HOST AGENT..."},
+    {"--prefix", "DIR", "where Verbena is installed on the other hosts (default: as on this one)"},
     {"-bind-to,--bind-to,--bind", "POLICY",
      "bind each rank to a core, a numa domain or a socket; none; or auto, the default: each rank to its "
      "share of the "
@@ -125,7 +132,8 @@ std::string check_seconds(const char* name, double value) {
 
 std::string check_fabrics(const std::string& names) {
   const std::string_view wrong = base::unknown_fabric(names);
-  return wrong.empty() ? std::string{} : fmt::format("there is no fabric '{}'; have: self, shm, verbs", wrong);
+  return wrong.empty() ? std::string{}
+                       : fmt::format("there is no fabric '{}'; have: self, shm, verbs", wrong);
 }
 
 template <class Integer>
@@ -146,6 +154,24 @@ std::string parse_hosts(std::string_view text, std::vector<host_slots>& into) {
     into.push_back(std::move(host));
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
+  return {};
+}
+
+/// "NAME", "NAME:SLOTS" or, as `slots`, what stands behind "slots=".
+std::string parse_host_line(std::string_view line, std::vector<host_slots>& into) {
+  const std::vector<std::string> words = split_words(line);
+  if (words.empty()) return {};
+  std::vector<host_slots> one;
+  if (!parse_hosts(words[0], one).empty() || one.size() != 1)
+    return fmt::format("'{}' is no host: NAME or NAME:SLOTS", words[0]);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool slots = words[i].starts_with("slots=");
+    if (!slots && !words[i].starts_with("max_slots=") && !words[i].starts_with("max-slots="))
+      return fmt::format("'{}' is not known here", words[i]);
+    if (slots && (!parse_number(std::string_view(words[i]).substr(6), one[0].slots) || one[0].slots == 0))
+      return fmt::format("'{}' is no number of slots", words[i]);
+  }
+  into.push_back(one[0]);
   return {};
 }
 
@@ -200,7 +226,28 @@ std::vector<std::uint32_t> programs_of_ranks(const options& how, unsigned cores)
   return result;
 }
 
+std::string parse_hostfile(std::string_view text, std::string_view path, std::vector<host_slots>& into) {
+  const std::size_t before = into.size();
+  for (unsigned number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (std::string wrong = parse_host_line(line.substr(0, line.find('#')), into); !wrong.empty())
+      return fmt::format("{}:{}: {}", path, number, wrong);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return into.size() > before ? std::string{} : fmt::format("the host file '{}' names no host", path);
+}
+
 std::string parse_options(const std::vector<std::string>& arguments, options& into) {
+  // Not for people, and so in no table: rdmarun says it to itself, on other hosts and on its own.
+  constexpr std::string_view agent = "--agent";
+  if (arguments.size() == 1 && arguments[0].starts_with(agent)) {
+    const std::string_view rest = std::string_view{arguments[0]}.substr(agent.size());
+    if (rest.empty() || (rest[0] == '=' && parse_number(rest.substr(1), into.agent_socket))) {
+      into.what = action::agent;
+      return {};
+    }
+  }
   std::vector<std::string> own, rest;
   if (std::string wrong = split(arguments, own, rest); !wrong.empty()) return wrong;
 
@@ -208,7 +255,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.set_help_flag();
   long long count = 0;
   double timeout = 0;
-  std::string input = "0", hosts, bind = "auto";
+  std::string input = "0", hosts, bind = "auto", map = "slot";
   bool help = false, version = false, settings = false, accepted = false;
   auto* n = app.add_option("-n,--np", count);
   app.add_option("--wdir", into.directory);
@@ -230,6 +277,11 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.add_option("--stdin", input);
   app.add_option("--output", into.output_directory);
   app.add_option("-H,--host", hosts);
+  app.add_option("--hostfile", into.hostfile);
+  app.add_option("--map", map);
+  app.add_option("--ssh", into.ssh);
+  app.add_option("--agent-command", into.agent_command);
+  app.add_option("--prefix", into.prefix);
   app.add_flag("--no-oversubscribe", into.no_oversubscribe);
   app.add_option("--bind", bind);
   app.add_flag("--report-bindings", into.report_bindings);
@@ -256,6 +308,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   if (std::string wrong = check_fabrics(into.fabric); !wrong.empty()) return wrong;
   if (std::string wrong = parse_binding(bind, into.bind); !wrong.empty()) return wrong;
   if (std::string wrong = parse_hosts(hosts, into.hosts); !wrong.empty()) return wrong;
+  if (std::string wrong = parse_mapping(map, into.map); !wrong.empty()) return wrong;
   if (input == "none") {
     into.input_rank = -1;
   } else if (!parse_number(input, into.input_rank) || into.input_rank < 0) {

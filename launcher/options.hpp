@@ -3,6 +3,7 @@
 // an error and never taken for the program; everything after the program's name is the program's.
 #pragma once
 
+#include "launcher/hosts/mapping.hpp"
 #include "launcher/placement.hpp"
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct option_row {
 
 std::span<const option_row> option_rows();
 
-enum class action { run, help, help_status, manual, version, settings };
+enum class action { run, help, help_status, manual, version, settings, agent };
 
 /// One program of the job; its ranks follow those of the program before it.
 struct program_part {
@@ -40,6 +41,12 @@ struct options {
   action what = action::run;
   std::vector<program_part> programs;  ///< one, or several separated by ':'
   std::vector<host_slots> hosts;
+  std::string hostfile;  ///< where more of them stand
+  mapping map = mapping::slot;
+  std::string ssh = "ssh";    ///< what reaches another host: this, options, HOST, a command
+  std::string agent_command;  ///< instead of ssh: this, HOST, and the agent's words
+  std::string prefix;         ///< where Verbena is installed on the other hosts; empty: as here
+  int agent_socket = -1;      ///< of an agent on rdmarun's own host
   std::string directory;
   std::vector<std::string> variables;  ///< requests of -x, in order
   std::string fabric;
@@ -63,6 +70,10 @@ unsigned job_size(const options& how, unsigned cores);
 
 /// The index of each rank's program.
 std::vector<std::uint32_t> programs_of_ranks(const options& how, unsigned cores);
+
+/// Adds the hosts that a host file names, one a line: "NAME", "NAME:SLOTS" or "NAME slots=SLOTS", as Open MPI and MPICH take
+/// them; '#' begins a comment. Returns the sentence to print if it is wrong.
+std::string parse_hostfile(std::string_view text, std::string_view path, std::vector<host_slots>& into);
 
 /// Parses the arguments after the launcher's own name. On failure returns the sentence to print.
 std::string parse_options(const std::vector<std::string>& arguments, options& into);

@@ -1,6 +1,7 @@
 #include "launcher/pmix_server.hpp"
 
 #include "base/check.hpp"
+#include "launcher/words.hpp"
 
 #include <fmt/format.h>
 #include <hwloc.h>
@@ -12,10 +13,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <list>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -28,6 +31,10 @@ struct event_queue {
   std::mutex mutex;
   std::vector<pmix_event> events;
   int fd = -1;
+  // Of libpmix's questions that other hosts must answer: ticket, whom to call. One answer each, then it is forgotten.
+  std::uint64_t tickets = 0;
+  std::map<std::uint64_t, std::pair<pmix_modex_cbfunc_t, void*>> open;
+  bool many_hosts = false;
 };
 event_queue& queue() {
   static event_queue* const q = new event_queue;  // never destroyed: libpmix's threads outlive main
@@ -46,32 +53,72 @@ void put(pmix_event event) {
 
 pmix_status_t on_connected(const pmix_proc_t* proc, void*, pmix_info_t*, std::size_t, pmix_op_cbfunc_t,
                            void*) {
-  put({pmix_event::kind::joined, proc->rank, 0, {}});
+  put({pmix_event::kind::joined, proc->rank});
   return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t on_finalized(const pmix_proc_t* proc, void*, pmix_op_cbfunc_t, void*) {
-  put({pmix_event::kind::left, proc->rank, 0, {}});
+  put({pmix_event::kind::left, proc->rank});
   return PMIX_OPERATION_SUCCEEDED;
 }
 
 pmix_status_t on_abort(const pmix_proc_t* proc, void*, int status, const char* text, pmix_proc_t*,
                        std::size_t, pmix_op_cbfunc_t, void*) {
-  put({pmix_event::kind::aborted, proc->rank, status, text != nullptr ? text : ""});
+  put({pmix_event::kind::aborted, proc->rank, status, text != nullptr ? text : "", 0, {}});
   return PMIX_OPERATION_SUCCEEDED;
 }
 
-/// All participants are on this host, so what libpmix has collected is the whole result.
-pmix_status_t on_fence(const pmix_proc_t*, std::size_t, const pmix_info_t*, std::size_t, char* data,
-                       std::size_t bytes, pmix_modex_cbfunc_t done, void* cookie) {
-  done(
-      PMIX_SUCCESS, data, bytes, cookie, [](void* p) { std::free(p); }, data);
+std::uint64_t open_ticket(pmix_modex_cbfunc_t done, void* cookie) {
+  event_queue& q = queue();
+  const std::lock_guard lock{q.mutex};
+  q.open.emplace(++q.tickets, std::pair{done, cookie});
+  return q.tickets;
+}
+
+void answer(std::uint64_t ticket, bool good, std::string_view data) {
+  event_queue& q = queue();
+  std::pair<pmix_modex_cbfunc_t, void*> whom{nullptr, nullptr};
+  {
+    const std::lock_guard lock{q.mutex};
+    const auto at = q.open.find(ticket);
+    if (at == q.open.end()) return;
+    whom = at->second;
+    q.open.erase(at);
+  }
+  // Libpmix reads it on its own thread, later.
+  auto* const bytes = new std::string(data);
+  whom.first(
+      good ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, bytes->data(), bytes->size(), whom.second,
+      [](void* p) { delete static_cast<std::string*>(p); }, bytes);
+}
+
+/// With all participants on this host, what libpmix has collected is the whole result.
+pmix_status_t on_fence(const pmix_proc_t* procs, std::size_t count, const pmix_info_t*, std::size_t,
+                       char* data, std::size_t bytes, pmix_modex_cbfunc_t done, void* cookie) {
+  if (!queue().many_hosts) {
+    done(
+        PMIX_SUCCESS, data, bytes, cookie, [](void* p) { std::free(p); }, data);
+    return PMIX_SUCCESS;
+  }
+  pmix_event event{pmix_event::kind::fence};
+  for (std::size_t i = 0; i < count; ++i)
+    if (procs[i].rank != PMIX_RANK_WILDCARD) event.ranks.push_back(procs[i].rank);
+  std::sort(event.ranks.begin(), event.ranks.end());
+  event.text.assign(data != nullptr ? data : "", data != nullptr ? bytes : 0);
+  std::free(data);
+  event.ticket = open_ticket(done, cookie);
+  put(std::move(event));
   return PMIX_SUCCESS;
 }
 
-/// Asked only for ranks of other hosts: there are none.
-pmix_status_t on_modex(const pmix_proc_t*, const pmix_info_t*, std::size_t, pmix_modex_cbfunc_t, void*) {
-  return PMIX_ERR_NOT_FOUND;
+/// Asked only for ranks of other hosts.
+pmix_status_t on_modex(const pmix_proc_t* proc, const pmix_info_t*, std::size_t, pmix_modex_cbfunc_t done,
+                       void* cookie) {
+  if (!queue().many_hosts) return PMIX_ERR_NOT_FOUND;
+  pmix_event event{pmix_event::kind::modex_wanted, proc->rank};
+  event.ticket = open_ticket(done, cookie);
+  put(std::move(event));
+  return PMIX_SUCCESS;
 }
 
 /// Counts down asynchronous calls of libpmix.
@@ -143,25 +190,37 @@ hwloc_topology_t flat_topology() {
   return topology;
 }
 
+/// "0,1,4" for each host, with ';' between them.
+std::vector<std::string> ranks_of_hosts(const pmix_job& job) {
+  std::vector<std::string> lists(job.hosts.size());
+  for (std::uint32_t r = 0; r < job.size(); ++r) {
+    std::string& list = lists[job.host_of[r]];
+    list += fmt::format("{}{}", list.empty() ? "" : ",", r);
+  }
+  return lists;
+}
+
 void describe_job(const pmix_job& job, info_list& keys) {
-  std::string ranks;
-  for (std::uint32_t r = 0; r < job.size(); ++r) ranks += fmt::format("{}{}", r == 0 ? "" : ",", r);
+  const std::vector<std::string> lists = ranks_of_hosts(job);
   char* nodes = nullptr;
   char* places = nullptr;
-  PMIx_generate_regex(job.host.c_str(), &nodes);
-  PMIx_generate_ppn(ranks.c_str(), &places);
+  PMIx_generate_regex(joined(job.hosts, ",").c_str(), &nodes);
+  PMIx_generate_ppn(joined(lists, ";").c_str(), &places);
   keys.add(PMIX_JOBID, job.name);
   keys.add_regex(PMIX_NODE_MAP, nodes);
   keys.add_regex(PMIX_PROC_MAP, places);
   std::free(nodes);
   std::free(places);
-  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE})
-    keys.add(key, job.size());
+  for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS}) keys.add(key, job.size());
+  std::vector<std::uint32_t> on_host(job.hosts.size()), local_rank(job.size());
+  for (std::uint32_t r = 0; r < job.size(); ++r) local_rank[r] = on_host[job.host_of[r]]++;
+  for (const char* key : {PMIX_LOCAL_SIZE, PMIX_NODE_SIZE}) keys.add(key, on_host[job.here]);
   const std::uint32_t programs = job.program_of.back() + 1;
   keys.add(PMIX_JOB_NUM_APPS, programs);
-  keys.add(PMIX_NUM_NODES, 1U);
-  keys.add(PMIX_LOCAL_PEERS, ranks);
-  keys.add_rank(PMIX_LOCALLDR, 0);
+  keys.add(PMIX_NUM_NODES, static_cast<std::uint32_t>(job.hosts.size()));
+  keys.add(PMIX_LOCAL_PEERS, lists[job.here]);
+  const auto leader = std::find(job.host_of.begin(), job.host_of.end(), job.here) - job.host_of.begin();
+  keys.add_rank(PMIX_LOCALLDR, static_cast<pmix_rank_t>(leader));
   std::vector<std::uint32_t> first(programs), count(programs);
   for (std::uint32_t r = job.size(); r-- > 0;) {
     first[job.program_of[r]] = r;
@@ -179,13 +238,15 @@ void describe_job(const pmix_job& job, info_list& keys) {
     rank.add_rank(PMIX_RANK, r);
     rank.add_rank(PMIX_GLOBAL_RANK, r);
     rank.add_rank(PMIX_APP_RANK, r - first[job.program_of[r]]);
-    rank.add_small(PMIX_LOCAL_RANK, r);
-    rank.add_small(PMIX_NODE_RANK, r);
+    rank.add_small(PMIX_LOCAL_RANK, local_rank[r]);
+    rank.add_small(PMIX_NODE_RANK, local_rank[r]);
     rank.add(PMIX_APPNUM, job.program_of[r]);
-    rank.add(PMIX_NODEID, 0U);
-    rank.add(PMIX_HOSTNAME, job.host);
-    if (r < job.cpuset.size()) rank.add(PMIX_CPUSET, "hwloc:" + job.cpuset[r]);
-    if (r < job.locality.size()) rank.add(PMIX_LOCALITY_STRING, job.locality[r]);
+    rank.add(PMIX_NODEID, job.host_of[r]);
+    rank.add(PMIX_HOSTNAME, job.hosts[job.host_of[r]]);
+    if (job.host_of[r] == job.here) {
+      if (local_rank[r] < job.cpuset.size()) rank.add(PMIX_CPUSET, "hwloc:" + job.cpuset[local_rank[r]]);
+      if (local_rank[r] < job.locality.size()) rank.add(PMIX_LOCALITY_STRING, job.locality[local_rank[r]]);
+    }
     keys.add_array(PMIX_PROC_INFO_ARRAY, rank);
   }
 }
@@ -258,19 +319,23 @@ std::string pmix_server::start(const pmix_job& job) {
   pmix_status_t status = prepared_;
   if (status != PMIX_SUCCESS) return describe("PMIx_server_init", status);
 
+  queue().many_hosts = job.hosts.size() > 1;  // no rank has started: nobody asks yet
+  job_name_ = job.name;
   info_list keys;
   describe_job(job, keys);
+  const auto local = static_cast<int>(std::count(job.host_of.begin(), job.host_of.end(), job.here));
   // Not on the stack: the callback may still be letting go of the lock when we go on.
   auto* const registered = new completion;
   registered->left = 1;
-  status = PMIx_server_register_nspace(job.name.c_str(), static_cast<int>(job.size()), keys.data(),
-                                       keys.size(), &completion::done, registered);
+  status = PMIx_server_register_nspace(job.name.c_str(), local, keys.data(), keys.size(), &completion::done,
+                                       registered);
   if (status != PMIX_SUCCESS) return describe("PMIx_server_register_nspace", status);
   status = registered->wait();
   if (status != PMIX_SUCCESS) return describe("registering the job", status);
   // Libpmix does these one after the other on its own thread, to which a rank's connection can only come
   // after them: so nothing waits for them.
   for (std::uint32_t r = 0; r < job.size(); ++r) {
+    if (job.host_of[r] != job.here) continue;
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, job.name.c_str(), r);
     status = PMIx_server_register_client(
@@ -279,7 +344,8 @@ std::string pmix_server::start(const pmix_job& job) {
   }
 
   pmix_proc_t first;
-  PMIX_LOAD_PROCID(&first, job.name.c_str(), 0);
+  const auto leader = std::find(job.host_of.begin(), job.host_of.end(), job.here) - job.host_of.begin();
+  PMIX_LOAD_PROCID(&first, job.name.c_str(), static_cast<pmix_rank_t>(leader));
   char** variables = nullptr;
   status = PMIx_server_setup_fork(&first, &variables);
   if (status != PMIX_SUCCESS) return describe("PMIx_server_setup_fork", status);
@@ -290,6 +356,33 @@ std::string pmix_server::start(const pmix_job& job) {
   std::free(variables);
   environment_.emplace_back("PMIX_MCA_gds=hash");
   return {};
+}
+
+void pmix_server::answer_fence(std::uint64_t ticket, bool good, std::string_view data) {
+  answer(ticket, good, data);
+}
+
+void pmix_server::answer_modex(std::uint64_t ticket, bool good, std::string_view data) {
+  answer(ticket, good, data);
+}
+
+void pmix_server::fetch_modex(std::uint32_t rank, std::uint64_t ticket) {
+  struct request {
+    std::uint32_t rank;
+    std::uint64_t ticket;
+  };
+  const auto on_ready = [](pmix_status_t status, char* data, std::size_t bytes, void* cookie) {
+    const std::unique_ptr<request> asked{static_cast<request*>(cookie)};
+    pmix_event event{pmix_event::kind::modex_ready, asked->rank, status};
+    event.ticket = asked->ticket;
+    if (status == PMIX_SUCCESS && data != nullptr) event.text.assign(data, bytes);
+    put(std::move(event));
+  };
+  pmix_proc_t proc;
+  PMIX_LOAD_PROCID(&proc, job_name_.c_str(), rank);
+  auto* const asked = new request{rank, ticket};
+  const pmix_status_t status = PMIx_server_dmodex_request(&proc, on_ready, asked);
+  if (status != PMIX_SUCCESS) on_ready(status, nullptr, 0, asked);
 }
 
 std::vector<pmix_event> pmix_server::take_events() {

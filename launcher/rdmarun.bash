@@ -18,8 +18,10 @@ _rdmarun() {
     return
   fi
   case ${COMP_WORDS[COMP_CWORD - 1]} in
-    --wdir | --output) COMPREPLY=($(compgen -d -- "$word")) ;;
+    --wdir | --output | --prefix) COMPREPLY=($(compgen -d -- "$word")) ;;
     --bind | --bind-to | -bind-to) COMPREPLY=($(compgen -W 'auto core numa socket none' -- "$word")) ;;
+    --map) COMPREPLY=($(compgen -W 'slot node' -- "$word")) ;;
+    --hostfile | -hostfile) COMPREPLY=($(compgen -f -- "$word")) ;;
     --fabric) COMPREPLY=($(compgen -W 'self shm verbs' -- "$word")) ;;
     *) if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$word")); else COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word")); fi ;;
   esac

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <verbena/error.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -22,11 +23,12 @@ namespace {
 
 }  // namespace
 
-segment_server::segment_server(std::uint32_t size, std::string socket_name)
-    : socket_name_(std::move(socket_name)) {
+segment_server::segment_server(std::uint32_t job_size, std::vector<std::uint32_t> ranks,
+                               std::string socket_name)
+    : ranks_(std::move(ranks)), in_job_(ranks_.size()), socket_name_(std::move(socket_name)) {
   base::job_shape shape;
-  shape.job_size = size;
-  for (std::uint32_t r = 0; r < size; ++r) shape.local_ranks.push_back(r);
+  shape.job_size = job_size;
+  shape.local_ranks = ranks_;
   segment_ = base::create_segment(shape);
   struct stat about {};
   if (::fstat(segment_.get(), &about) != 0) fail("fstat");
@@ -36,7 +38,6 @@ segment_server::segment_server(std::uint32_t size, std::string socket_name)
   const auto page = base::job_page::open(mapped_, why);
   if (!page) throw error(errc::malformed, why);
   page_ = *page;
-  in_job_.resize(size);
 
   listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const base::abstract_address address(socket_name_);
@@ -56,10 +57,12 @@ void segment_server::announce(std::uint32_t rank, base::rank_state state, std::u
   record.outcome = outcome;
   record.state.store(state, std::memory_order_release);  // publishes the outcome
   page_.header().news.fetch_add(1, std::memory_order_release);
-  in_job_[rank] = state == base::rank_state::joined;
+  const auto at = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+  if (at != ranks_.end() && *at == rank)
+    in_job_[static_cast<std::size_t>(at - ranks_.begin())] = state == base::rank_state::joined;
   if (state == base::rank_state::joined) return;
-  for (std::uint32_t r = 0; r < in_job_.size(); ++r)
-    if (in_job_[r]) base::ring(page_.bell(r));  // on one host the local index is the rank
+  for (std::uint32_t i = 0; i < in_job_.size(); ++i)
+    if (in_job_[i]) base::ring(page_.bell(i));
 }
 
 void segment_server::serve(event_loop& loop) {

@@ -18,7 +18,8 @@ namespace verbena::launcher {
 class segment_server {
  public:
   /// Throws verbena::error if the kernel refuses. `socket_name` must be unguessable.
-  segment_server(std::uint32_t size, std::string socket_name);
+  /// `ranks`: those of the job that are on this node, ascending.
+  segment_server(std::uint32_t job_size, std::vector<std::uint32_t> ranks, std::string socket_name);
 
   int fd() const { return segment_.get(); }
   std::string variable() const;  ///< "VERBENA_SEGMENT=FD:INODE:NAME"
@@ -40,7 +41,8 @@ class segment_server {
   base::unique_fd segment_;
   base::mapping mapped_;
   base::job_page page_;
-  std::vector<bool> in_job_;  // of each rank: has joined and not left
+  std::vector<std::uint32_t> ranks_;
+  std::vector<bool> in_job_;  // of each of them: has joined and not left
   base::unique_fd listener_;
   std::string socket_name_;
 };

@@ -1,0 +1,204 @@
+#include "launcher/hosts/agents.hpp"
+
+#include "launcher/hosts/addresses.hpp"
+#include "launcher/hosts/call_back.hpp"
+#include "launcher/process_setup.hpp"
+#include "launcher/request.hpp"
+#include "launcher/words.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+namespace verbena::launcher {
+namespace {
+
+/// As a POSIX shell, and csh, take it as one word.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string own_path() {
+  std::array<char, 4096> path{};
+  const long count = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return count > 0 ? std::string(path.data(), static_cast<std::size_t>(count)) : std::string("rdmarun");
+}
+
+}  // namespace
+
+agents::agents(event_loop& loop, const options& how, const std::string& host)
+    : loop_(loop), how_(how), secret_(draw_secret()) {
+  for (const host_slots& each : how.hosts) {
+    const bool own = is_this_host(each.name, host);
+    const auto same = std::find_if(all_.begin(), all_.end(),
+                                   [&](const auto& e) { return own ? e->own : e->name == each.name; });
+    if (same != all_.end()) {
+      (*same)->slots += each.slots;
+      continue;
+    }
+    auto entry = std::make_unique<agent_entry>();
+    entry->name = own ? host : each.name;
+    entry->slots = each.slots;
+    entry->own = own;
+    all_.push_back(std::move(entry));
+  }
+}
+
+agents::~agents() {
+  finish();
+}
+
+std::vector<std::string> agents::command_for(const std::string& name) const {
+  const std::string program = how_.prefix.empty() ? own_path() : how_.prefix + "/bin/rdmarun";
+  std::vector<std::string> words;
+  if (!how_.agent_command.empty()) {
+    words = split_words(how_.agent_command);
+    words.insert(words.end(), {name, program, "--agent"});
+    return words;
+  }
+  words = split_words(how_.ssh);
+  // No question may be asked: there are many hosts and one terminal.
+  words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ForwardX11=no", "-T",
+                             name, quoted(program) + " --agent"});
+  return words;
+}
+
+std::string agents::gather() {
+  gathering_ = true;
+  std::vector<std::string> others;
+  for (const auto& each : all_)
+    if (!each->own) others.push_back(each->name);
+  door_ = std::make_unique<door>(loop_, secret_, [this](std::uint32_t index, base::unique_fd socket) {
+    on_proven(index, std::move(socket));
+  });
+  for (const std::string& address : own_addresses(others)) door_->listen(address);
+  if (!others.empty() && door_->places().empty())
+    return "this host has no address at which other hosts could reach it";
+  start_next();
+  loop_.after(patience, [this] {
+    if (!gathering_) return;
+    for (const auto& each : all_)
+      if (!each->here)
+        return fail(fmt::format("host {}: rdmarun's agent did not come back within {} s{}{}", each->name,
+                                patience / base::second,
+                                each->start && !each->start->words().empty() ? ": " : "",
+                                each->start ? each->start->words() : ""));
+  });
+  if (wrong_.empty() && there_ < all_.size()) loop_.run();
+  gathering_ = false;
+  door_.reset();  // nothing is waited for any more, so nothing listens
+  return wrong_;
+}
+
+void agents::start_next() {
+  while (wrong_.empty() && next_ < all_.size() && starting_ < most_starting) start_one(next_++);
+}
+
+void agents::start_one(std::size_t index) {
+  agent_entry& one = *all_[index];
+  ++starting_;
+  if (one.own) {
+    base::unique_fd socket = start_own_agent(one.pid);
+    if (!socket) return fail("cannot start a process");
+    release_standard_input();
+    return know(index, std::move(socket));
+  }
+  agent_order order{control_version, static_cast<std::uint32_t>(index), secret_, door_->places()};
+  one.start = std::make_unique<starter>(loop_, command_for(one.name), write_order(order),
+                                        [this, index](int status) { on_start_ended(index, status); });
+  if (!one.start->running()) fail("cannot start a process");
+}
+
+void agents::on_proven(std::uint32_t index, base::unique_fd socket) {
+  if (index < all_.size() && !all_[index]->link && !all_[index]->own) know(index, std::move(socket));
+}
+
+void agents::know(std::size_t index, base::unique_fd socket) {
+  agent_entry& one = *all_[index];
+  agent_entry* const of = &one;  // entries stay where they are, whatever the list does
+  connection::callbacks call;
+  call.on_frame = [this, of](frame_kind kind, const std::string& payload) { on_frame(*of, kind, payload); };
+  call.on_closed = [this, of](int error) {
+    if (of->on_closed) return of->on_closed(error);
+    if (gathering_)
+      fail(fmt::format("host {}: rdmarun's agent there has gone away again{}{}", of->name,
+                       error == 0 ? "" : ": ", error == 0 ? "" : std::strerror(error)));
+  };
+  one.link = std::make_unique<connection>(loop_, std::move(socket), 10 * base::second, std::move(call));
+}
+
+void agents::on_frame(agent_entry& of, frame_kind kind, const std::string& payload) {
+  if (of.on_frame) return of.on_frame(kind, payload);
+  if (of.here) return;
+  hello_message hello;
+  if (kind != frame_kind::hello || !read_fields(payload, hello) || hello.version != control_version)
+    return fail(fmt::format("host {}: rdmarun there is of another release{}{}: install the same on all hosts",
+                            of.name, hello.release.empty() ? "" : ", ", hello.release));
+  of.hello = std::move(hello);
+  of.here = true;
+  --starting_;
+  if (++there_ == all_.size()) return loop_.stop();
+  start_next();
+}
+
+void agents::on_start_ended(std::size_t index, int status) {
+  const agent_entry& one = *all_[index];
+  if (!gathering_ || one.here || one.link) return;
+  const std::string words = one.start->words();
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  fail(fmt::format("host {}: cannot start rdmarun's agent there: {}", one.name,
+                   words.empty()
+                       ? fmt::format("{} ended with status {}",
+                                     how_.agent_command.empty() ? how_.ssh : how_.agent_command, code)
+                       : words));
+}
+
+void agents::fail(std::string sentence) {
+  if (wrong_.empty()) wrong_ = std::move(sentence);
+  loop_.stop();
+}
+
+void agents::merge() {
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    for (std::size_t j = all_.size(); j-- > i + 1;) {
+      if (all_[i]->hello.identity != all_[j]->hello.identity) continue;
+      if (all_[j]->own) std::swap(all_[i], all_[j]);  // the one with the standard input stays
+      all_[i]->slots += all_[j]->slots;
+      dismiss(j);
+    }
+}
+
+void agents::dismiss(std::size_t index) {
+  agent_entry& one = *all_[index];
+  one.on_closed = [](int) {};
+  one.link->close();
+  dismissed_.push_back(std::move(all_[index]));
+  all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void agents::finish() {
+  const base::nanoseconds limit = base::steady_now() + 2 * base::second;
+  for (auto* list : {&all_, &dismissed_}) {
+    for (const auto& each : *list)
+      if (each->link) each->link->close();
+    for (const auto& each : *list) {
+      if (each->start) each->start->finish(std::max<base::nanoseconds>(0, limit - base::steady_now()));
+      each->start.reset();
+      if (each->pid <= 0) continue;
+      while (::waitpid(each->pid, nullptr, WNOHANG) == 0) {
+        if (base::steady_now() > limit) ::kill(each->pid, SIGKILL);
+        ::usleep(200);
+      }
+      each->pid = -1;
+    }
+  }
+}
+
+}  // namespace verbena::launcher

@@ -1,0 +1,105 @@
+#include "launcher/hosts/connection.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace verbena::launcher {
+namespace {
+
+/// The kernels of both hosts find out that the other is not reached, also while nobody says anything.
+void watch_link(int socket, base::nanoseconds timeout) {
+  const auto set = [socket](int level, int option, int value) {
+    ::setsockopt(socket, level, option, &value, sizeof value);
+  };
+  const int seconds = std::max(3, static_cast<int>(timeout / base::second));
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 5));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 5));
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+}  // namespace
+
+connection::connection(event_loop& loop, base::unique_fd socket, base::nanoseconds link_timeout,
+                       callbacks call)
+    : loop_(loop), socket_(std::move(socket)), call_(std::move(call)) {
+  ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
+  watch_link(socket_.get(), link_timeout);
+  loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { on_ready(events); });
+}
+
+connection::~connection() {
+  close();
+}
+
+void connection::close() {
+  if (!socket_) return;
+  loop_.forget(socket_.get());
+  socket_.reset();
+}
+
+void connection::send(frame_kind kind, std::string_view payload) {
+  if (!socket_) return;
+  queue_ += frame_head(kind, payload.size());
+  queue_ += payload;
+  pump();
+}
+
+void connection::on_ready(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) pump();
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
+}
+
+void connection::receive() {
+  std::array<char, 64 * 1024> bytes;
+  if (!socket_) return;
+  const long count = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) return lose(count == 0 ? 0 : errno);
+  incoming_.add({bytes.data(), static_cast<std::size_t>(count)});
+  frame_kind kind{};
+  for (std::string payload; socket_ && incoming_.next(kind, payload);) call_.on_frame(kind, payload);
+  if (incoming_.broken()) lose(EPROTO);
+}
+
+void connection::pump() {
+  while (socket_ && at_ < queue_.size()) {
+    const long count =
+        ::send(socket_.get(), queue_.data() + at_, queue_.size() - at_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) break;
+    if (count < 0) {
+      // What the other side has said before is still there to be read; its end is noticed by that.
+      at_ = queue_.size();
+      break;
+    }
+    at_ += static_cast<std::size_t>(count);
+  }
+  const bool empty = at_ == queue_.size();
+  if (empty || at_ > (1U << 20)) {
+    queue_.erase(0, at_);
+    at_ = 0;
+  }
+  if (socket_ && writing_ == empty) {
+    writing_ = !empty;
+    loop_.change(socket_.get(), writing_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    if (empty && on_drained_) on_drained_();
+  }
+}
+
+void connection::lose(int error) {
+  if (!socket_) return;
+  close();
+  if (call_.on_closed) call_.on_closed(error);
+}
+
+}  // namespace verbena::launcher

@@ -1,0 +1,60 @@
+// One connection between rdmarun and an agent: frames in both directions on the event loop, never blocking. It must not know
+// what they mean, nor who is at the other end: that was proven before (proof.hpp).
+#pragma once
+
+#include "base/fd.hpp"
+#include "launcher/event_loop.hpp"
+#include "launcher/hosts/frame.hpp"
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace verbena::launcher {
+
+class connection {
+ public:
+  struct callbacks {
+    std::function<void(frame_kind kind, const std::string& payload)> on_frame;
+    /// Once: the other end closed (`error` 0), or the connection broke. Nothing follows.
+    std::function<void(int error)> on_closed;
+  };
+
+  /// `link_timeout`: a host that the network does not reach for so long is lost. One whose processes are stopped is not: its
+  /// kernel answers.
+  connection(event_loop& loop, base::unique_fd socket, base::nanoseconds link_timeout, callbacks call);
+  ~connection();
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  void send(frame_kind kind, std::string_view payload = {});
+  template <class Message>
+  void send(const Message& message) {
+    send(Message::kind, write_fields(message));
+  }
+
+  bool closed() const { return !socket_; }
+  /// Nothing waits to be sent.
+  bool drained() const { return !socket_ || at_ == queue_.size(); }
+  /// Called when that becomes true.
+  void on_drained(std::function<void()> action) { on_drained_ = std::move(action); }
+  /// No further word in either direction, and no call.
+  void close();
+
+ private:
+  void on_ready(std::uint32_t events);
+  void receive();
+  void pump();
+  void lose(int error);
+
+  event_loop& loop_;
+  base::unique_fd socket_;
+  callbacks call_;
+  std::function<void()> on_drained_;
+  frame_cutter incoming_;
+  std::string queue_;
+  std::size_t at_ = 0;
+  bool writing_ = false;
+};
+
+}  // namespace verbena::launcher

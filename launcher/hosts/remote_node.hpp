@@ -1,0 +1,65 @@
+// The part of a job on a host that an agent looks after, seen from rdmarun: passes orders and news on over the connection, and
+// what comes back to the head and into the outputs. It must not know how the agent was started.
+#pragma once
+
+#include "launcher/hosts/connection.hpp"
+#include "launcher/hosts/messages.hpp"
+#include "launcher/node.hpp"
+
+#include <functional>
+#include <string>
+
+namespace verbena::launcher {
+
+class remote_node final : public node {
+ public:
+  struct callbacks {
+    node_events head;
+    /// Bytes of a rank's standard output (0) or error (1). False: the outputs are full; `give_credit` when they are not.
+    std::function<bool(std::uint32_t rank, unsigned which, std::string_view bytes)> on_output;
+    /// Questions of the PMIx server there.
+    std::function<void(fence_message&&)> on_fence;
+    std::function<void(const modex_wanted_message&)> on_modex_wanted;
+    std::function<void(const modex_ready_message&)> on_modex_ready;
+  };
+
+  /// `name`: of the host, for sentences. Takes over a connection that has said hello and been sent a plan.
+  remote_node(std::string name, connection& to) : name_(std::move(name)), to_(to) {}
+  void attach(callbacks call) { call_ = std::move(call); }
+
+  // From the connection.
+  void on_frame(frame_kind kind, const std::string& payload);
+  void on_closed(int error);
+
+  void start() override { to_.send(frame_kind::start); }
+  void signal(int number, bool from_terminal) override {
+    to_.send(signal_message{number, from_terminal && shares_terminal_});
+  }
+  void resume() override { to_.send(frame_kind::resume); }
+  void kill_all() override { to_.send(frame_kind::kill); }
+  void end() override { to_.send(frame_kind::end); }
+  void close_output(unsigned which) override {
+    to_.send(close_output_message{static_cast<std::uint8_t>(which)});
+  }
+  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome) override {
+    to_.send(announce_message{rank, state, outcome});
+  }
+  void announce_ending() override { to_.send(frame_kind::announce_ending); }
+
+  /// Lets the agent send as much again as has been taken.
+  void give_credit();
+  void share_terminal() { shares_terminal_ = true; }
+  connection& link() { return to_; }
+
+ private:
+  void be_gone(const std::string& why);
+
+  std::string name_;
+  connection& to_;
+  callbacks call_;
+  std::uint32_t owed_ = 0;  ///< bytes of output taken and not granted again
+  bool shares_terminal_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace verbena::launcher

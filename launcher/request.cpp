@@ -1,0 +1,54 @@
+#include "launcher/request.hpp"
+
+#include "base/settings.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <verbena/error.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace verbena::launcher {
+
+environment make_environment(const options& how, std::string& wrong) {
+  environment variables = without_outer_job(environ);
+  if (!how.fabric.empty()) set_variable(variables, "VERBENA_FABRIC=" + how.fabric);
+  if (!how.device.empty()) set_variable(variables, "VERBENA_DEVICE=" + how.device);
+  if (how.explain) set_variable(variables, "VERBENA_EXPLAIN=1");
+  for (const std::string& request : how.variables)
+    if (const std::string right = apply_request(variables, request); !right.empty()) {
+      wrong = fmt::format("option '-x {}' is not {}", request, right);
+      return variables;
+    }
+  try {
+    base::read_settings([&](const char* name) { return find_variable(variables, name); });
+  } catch (const error& refused) {
+    wrong = refused.what();  // once, here, and not by each rank
+  }
+  return variables;
+}
+
+bool is_this_host(const std::string& name, const std::string& host) {
+  return name == "localhost" || name == "127.0.0.1" || name == "::1" || name == host ||
+         name == host.substr(0, host.find('.'));
+}
+
+bool needs_other_hosts(const options& how, const std::string& host) {
+  return std::any_of(how.hosts.begin(), how.hosts.end(),
+                     [&](const host_slots& each) { return !is_this_host(each.name, host); });
+}
+
+std::string check_request(const options& how, unsigned size) {
+  if (how.input_rank >= static_cast<int>(size))
+    return fmt::format("option '--stdin {}': the last rank of this job is {}", how.input_rank, size - 1);
+  if (!how.output_directory.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(how.output_directory, failed);
+    if (failed)
+      return fmt::format("cannot make the directory '{}': {}", how.output_directory, failed.message());
+  }
+  return {};
+}
+
+}  // namespace verbena::launcher

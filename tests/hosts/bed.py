@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""bed.py N -- PROGRAM ARGUMENT...: runs a program beside N pretend hosts, and takes them down again.
+
+Each host (h1, h2, ...) has its own network, host name, processes, /dev/shm and sshd, and the files of this machine. They are
+joined by a bridge in a network namespace of its own, so nothing of this machine's network is touched. The program finds
+in VERBENA_HOSTS_BED a folder with a script `in`: `in 2 COMMAND...` runs a command on host h2. `ssh h2` works there without
+a question. Needs root, iproute2 and openssh-server. Whatever ends the bed ends everything on the hosts."""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+NETWORK = "10.78.91."
+
+
+def quiet(*command, check=True):
+    return subprocess.run(command, check=check, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class Bed:
+    def __init__(self, count):
+        self.count = count
+        self.name = f"vb{os.getpid()}"
+        self.folder = Path(tempfile.mkdtemp(prefix="verbena-hosts-"))
+        self.folder.chmod(0o755)
+        self.spaces = []
+        self.hosts = []
+
+    def space(self, suffix):
+        name = f"{self.name}-{suffix}"
+        quiet("ip", "netns", "add", name)
+        self.spaces.append(name)
+        return name
+
+    def up(self):
+        key, known = self.folder / "key", self.folder / "authorized"
+        quiet("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
+        shutil.copy(f"{key}.pub", known)
+        known.chmod(0o600)
+        (self.folder / "ssh_config").write_text(
+            f"StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\nIdentityFile {key}\n")
+        names = "".join(f"{NETWORK}{i} h{i}\n" for i in range(1, self.count + 1))
+        (self.folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n" + names)
+        Path("/run/sshd").mkdir(exist_ok=True)
+        switch = self.space("sw")
+        quiet("ip", "-n", switch, "link", "add", "name", "joint", "type", "bridge")
+        quiet("ip", "-n", switch, "link", "set", "joint", "up")
+        for i in range(1, self.count + 1):
+            space = self.space(i)
+            quiet("ip", "-n", space, "link", "add", "eth0", "type", "veth", "peer", "name", f"p{i}", "netns", switch)
+            quiet("ip", "-n", switch, "link", "set", f"p{i}", "master", "joint", "up")
+            quiet("ip", "-n", space, "addr", "add", f"{NETWORK}{i}/24", "dev", "eth0")
+            quiet("ip", "-n", space, "link", "set", "eth0", "up")
+            quiet("ip", "-n", space, "link", "set", "lo", "up")
+            self.start(i, space)
+        (self.folder / "in").write_text(
+            f'#!/bin/sh\n# in I COMMAND...: runs a command on host hI\nhost=$1; shift\n'
+            f'exec nsenter -t "$(cat {self.folder}/pid$host)" -n -u -i -m -p env -C "$PWD" HOME=/root "$@"\n')
+        (self.folder / "in").chmod(0o755)
+
+    def start(self, i, space):
+        setup = f"""set -e
+hostname h{i}
+mount -t tmpfs tmpfs /dev/shm
+mount --bind {self.folder}/hosts /etc/hosts
+mount -t tmpfs tmpfs /root
+mkdir -m 700 /root/.ssh
+cp {self.folder}/ssh_config /root/.ssh/config
+exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o AuthorizedKeysFile={self.folder}/authorized \
+ -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none"""
+        log = open(self.folder / f"sshd{i}.log", "w")
+        host = subprocess.Popen(["ip", "netns", "exec", space, "unshare", "-u", "-i", "-m", "-p", "-f", "--kill-child",
+                                 "--mount-proc", "sh", "-c", setup],
+                                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+        self.hosts.append(host)
+        limit = time.monotonic() + 15
+        while time.monotonic() < limit:
+            # `ip netns exec` becomes unshare, whose child is the host's first process.
+            children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
+            first = children.read_text().split() if children.exists() else []
+            if first and "Server listening" in (self.folder / f"sshd{i}.log").read_text():
+                (self.folder / f"pid{i}").write_text(first[0])
+                return
+            if host.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise SystemExit(f"bed: host h{i} does not come up: {(self.folder / f'sshd{i}.log').read_text()}")
+
+    def down(self):
+        for host in self.hosts:
+            host.kill()  # and with it, by --kill-child, everything on that host
+        for host in self.hosts:
+            host.wait()
+        for space in self.spaces:
+            quiet("ip", "netns", "del", space, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main():
+    count, dashes, program = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    if dashes != "--" or not program:
+        raise SystemExit(__doc__)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
+    bed = Bed(count)
+    try:
+        bed.up()
+        return subprocess.run(program, env={**os.environ, "VERBENA_HOSTS_BED": str(bed.folder)}).returncode
+    finally:
+        bed.down()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+// Jobs over several hosts: who runs where, what reaches them, what comes back.
+#include "hosts.hpp"
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+using namespace verbena::tests;
+using Catch::Contains;
+
+namespace {
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+using lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("ranks run on the hosts that are named, and know their places", "[hosts]") {
+  const outcome end = shell(
+      on_h1("$R -H h1:2,h2:1,h3:2 sh -c 'echo $(hostname) $VERBENA_RANK/$VERBENA_SIZE $VERBENA_LOCAL_RANK/$VERBENA_LOCAL_SIZE'"));
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK(sorted_lines(end.output) == lines{"h1 0/5 0/2", "h1 1/5 1/2", "h2 2/5 0/1", "h3 3/5 0/2", "h3 4/5 1/2"});
+  CHECK(end.errors.empty());
+}
+
+TEST_CASE("hosts may all be others, come from a file, take turns, and bear several names", "[hosts]") {
+  CHECK(sorted_lines(shell(on_h1("$R -H h2,h3 hostname")).output) == lines{"h2", "h3"});
+  CHECK(sorted_lines(shell(on_h1("$R --map node -H h2:2,h3:2 sh -c 'echo $VERBENA_RANK $(hostname)'")).output) ==
+        lines{"0 h2", "1 h3", "2 h2", "3 h3"});
+  CHECK(sorted_lines(shell(on_h1("$R -H h2,10.78.91.2 -n 2 sh -c 'echo $(hostname) $VERBENA_LOCAL_SIZE'")).output) ==
+        lines{"h2 2", "h2 2"});
+  const outcome end = shell("printf '# two\\nh1 slots=1\\nh3:2\\n\\n' >$T/hosts; " + in_host() + " 1 $R --hostfile $T/hosts hostname");
+  INFO(end.errors);
+  CHECK(sorted_lines(end.output) == lines{"h1", "h3", "h3"});
+}
+
+TEST_CASE("ranks of several hosts meet through PMIx and read each other's values", "[hosts]") {
+  const outcome end = shell(on_h1("$R -H h1:2,h2:2,h3:1 $C exchange"), {}, 60);
+  INFO(end.output << end.errors);
+  CHECK(end.status == 0);
+  CHECK(end.errors.empty());
+}
+
+TEST_CASE("arguments, variables and the directory arrive byte for byte", "[hosts]") {
+  const outcome end = shell("cd $T; export STRANGE=\"$(printf 'a \\\"b\\n\\377c')\"; " + in_host() +
+                            " 1 $R -H h2 sh -c 'pwd; printf %s \"$STRANGE\" | od -An -tx1; for a; do printf \"<%s>\" \"$a\"; done' "
+                            "sh 'two words' \"it's\" '' '$HOME' \"$(printf 'new\\nline')\"");
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("/tmp/launcher-test-"));
+  CHECK_THAT(end.output, Contains(" 61 20 22 62 0a ff 63\n"));
+  CHECK_THAT(end.output, Contains("<two words><it's><><$HOME><new\nline>"));
+}
+
+TEST_CASE("rank 0 on the user's own host reads the standard input, the others read nothing", "[hosts]") {
+  const outcome end = shell("printf 'one\\ntwo\\n' | " + in_host() + " 1 $R -H h1,h2 sh -c 'echo $VERBENA_RANK: $(cat)'");
+  INFO(end.errors);
+  CHECK(sorted_lines(end.output) == lines{"0: one two", "1:"});
+}
+
+TEST_CASE("output of all hosts comes whole, in order, to the right place, and tagged", "[hosts]") {
+  const outcome end = shell(on_h1("$R --tag -H h1:2,h2:2 sh -c 'seq 20000; echo done >&2'"), {}, 60);
+  CHECK(end.status == 0);
+  CHECK(sorted_lines(end.errors) == lines{"[0] done", "[1] done", "[2] done", "[3] done"});
+  std::vector<int> next(4, 1);
+  bool right = true;
+  for (std::size_t at = 0; at < end.output.size() && right;) {
+    const std::size_t stop = end.output.find('\n', at);
+    const int rank = end.output[at + 1] - '0';
+    right = stop != std::string::npos && end.output[at] == '[' && rank >= 0 && rank < 4 &&
+            end.output.substr(at + 4, stop - at - 4) == std::to_string(next[static_cast<std::size_t>(rank)]++);
+    at = stop + 1;
+  }
+  CHECK(right);
+  CHECK(next == std::vector<int>{20001, 20001, 20001, 20001});
+}
+
+TEST_CASE("a reader that has gone, and one that is slow, reach the ranks of other hosts", "[hosts]") {
+  const outcome gone = shell(in_host() + " 1 $R -H h2 yes | head -n 3");
+  CHECK(gone.output == "y\ny\ny\n");
+  CHECK(left_on(2, 2).empty());
+  // 4 MiB through a pipe that is not read for half a second: nothing is lost.
+  const outcome slow = shell(in_host() + " 1 $R -H h2 head -c 4194304 /dev/zero | (sleep 0.5; wc -c)");
+  CHECK(sorted_lines(slow.output) == lines{"4194304"});
+}
+
+TEST_CASE("each rank's output goes to files of the user's host", "[hosts]") {
+  const outcome end = shell(in_host() + " 1 $R --output $T/out -H h1,h2 sh -c 'hostname; hostname >&2' && cat $T/out/*");
+  INFO(end.errors);
+  CHECK(end.output == "h1\nh1\nh2\nh2\n");
+}
+
+TEST_CASE("another command than ssh may start the agents", "[hosts]") {
+  const outcome end = shell("printf '#!/bin/sh\\necho a banner\\necho another >&2\\nhost=${1#h}; shift; exec " + in_host() +
+                            " $host \"$@\"\\n' >$T/start; chmod +x $T/start; " + in_host() +
+                            " 1 $R --agent-command $T/start -H h2,h3 hostname");
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK(sorted_lines(end.output) == lines{"h2", "h3"});
+  CHECK(end.errors.empty());
+}

@@ -1,0 +1,195 @@
+// The pure parts of a job over several hosts: frames, proofs, orders, the mapping of ranks, meetings, host files.
+#include "launcher/hosts/call_back.hpp"
+#include "launcher/hosts/mapping.hpp"
+#include "launcher/hosts/meetings.hpp"
+#include "launcher/hosts/messages.hpp"
+#include "launcher/hosts/proof.hpp"
+#include "launcher/options.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace verbena::launcher;
+
+namespace {
+
+plan_message some_plan() {
+  plan_message plan;
+  plan.job_name = "verbena-1";
+  plan.hosts = {"h1", "h2"};
+  plan.host_of = {0, 1, 1};
+  plan.here = 1;
+  plan.program_of = {0, 0, 1};
+  plan.programs = {{"sh", "-c", std::string("a\0b\n\xff", 5)}, {""}};
+  plan.environment = {"A=", "B=\xc3\x28"};
+  plan.directory = "/ a";
+  plan.input_rank = -1;
+  plan.bind = 2;
+  plan.quiet = true;
+  return plan;
+}
+
+std::span<const unsigned char> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const unsigned char*>(text.data()), text.size()};
+}
+
+using list = std::vector<std::uint32_t>;
+
+}  // namespace
+
+TEST_CASE("a message is read as it was written, and no part of one is taken for it", "[hosts]") {
+  const std::string bytes = write_fields(some_plan());
+  plan_message read;
+  REQUIRE(read_fields(bytes, read));
+  CHECK(write_fields(read) == bytes);
+  CHECK(read.programs == some_plan().programs);
+  CHECK(read.environment == some_plan().environment);
+  CHECK(read.input_rank == -1);
+  CHECK(read.quiet);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    plan_message part;
+    CHECK_FALSE(read_fields(bytes.substr(0, size), part));
+  }
+  plan_message more;
+  CHECK_FALSE(read_fields(bytes + "x", more));
+}
+
+TEST_CASE("a list that claims to be longer than its frame is refused before anything is allocated", "[hosts]") {
+  field_writer writer;
+  writer(std::uint32_t{0xfffffff0U});
+  std::vector<std::string> names;
+  field_reader reader(writer.take());
+  reader(names);
+  CHECK_FALSE(reader.good());
+  CHECK(names.capacity() == 0);
+}
+
+TEST_CASE("frames are cut from a stream wherever it is torn", "[hosts]") {
+  std::string stream;
+  for (const std::size_t size : {0UL, 1UL, 300UL, 70'000UL})
+    stream += frame_head(frame_kind::output, size) + std::string(size, static_cast<char>(size));
+  for (const std::size_t piece : {1UL, 7UL, 65'536UL}) {
+    frame_cutter cutter;
+    std::vector<std::size_t> sizes;
+    frame_kind kind{};
+    std::string payload;
+    for (std::size_t at = 0; at < stream.size(); at += piece) {
+      cutter.add(std::string_view(stream).substr(at, piece));
+      while (cutter.next(kind, payload)) {
+        CHECK(kind == frame_kind::output);
+        CHECK(payload == std::string(payload.size(), static_cast<char>(payload.size())));
+        sizes.push_back(payload.size());
+      }
+    }
+    CHECK(sizes == std::vector<std::size_t>{0, 1, 300, 70'000});
+    CHECK_FALSE(cutter.broken());
+  }
+  frame_cutter cutter;
+  frame_kind kind{};
+  std::string payload;
+  cutter.add(std::string("\xff\xff\xff\xff\x01", 5));
+  CHECK_FALSE(cutter.next(kind, payload));
+  CHECK(cutter.broken());
+}
+
+TEST_CASE("only who knows the secret proves it, and no proof can be used twice", "[hosts]") {
+  const job_secret secret = draw_secret(), other = draw_secret();
+  const nonce head = draw_nonce(), agent = draw_nonce();
+  REQUIRE(read_challenge(bytes_of(make_challenge(head))) == head);
+  const std::string claimed = make_claim(secret, 7, head, agent);
+  const auto made = check_claim(secret, bytes_of(claimed), head);
+  REQUIRE(made);
+  CHECK(made->index == 7);
+  CHECK_FALSE(check_claim(other, bytes_of(claimed), head));
+  CHECK_FALSE(check_claim(secret, bytes_of(claimed), draw_nonce()));
+  for (std::size_t i = 0; i < claimed.size(); ++i) {
+    std::string wrong = claimed;
+    wrong[i] = static_cast<char>(wrong[i] ^ 1);
+    CHECK_FALSE(check_claim(secret, bytes_of(wrong), head));
+  }
+  const std::string answer = make_answer(secret, made->theirs, head);
+  CHECK(check_answer(secret, bytes_of(answer), head, agent));
+  CHECK_FALSE(check_answer(other, bytes_of(answer), head, agent));
+  CHECK_FALSE(check_answer(secret, bytes_of(answer), head, draw_nonce()));
+  // What an agent says is no answer of rdmarun, even with the same numbers.
+  CHECK_FALSE(check_answer(secret, bytes_of(claimed.substr(36)), head, agent));
+}
+
+TEST_CASE("an agent's order is read as it was written, and nothing else is one", "[hosts]") {
+  const agent_order order{1, 12, draw_secret(), {"10.0.0.1 4000", "fd00::1 4001"}};
+  const auto read = read_order("verbena-agent 1 12 " + to_hex(order.secret) + " 10.0.0.1 4000 fd00::1 4001");
+  REQUIRE(read);
+  CHECK(read->index == 12);
+  CHECK(read->secret == order.secret);
+  CHECK(read->places == order.places);
+  CHECK(write_order(order) == "verbena-agent 1 12 " + to_hex(order.secret) + " 10.0.0.1 4000 fd00::1 4001\n");
+  for (const char* wrong : {"", "verbena-agent", "verbena-agent 1 12 00 a 1", "Welcome to h2, have a nice day"})
+    CHECK_FALSE(read_order(wrong));
+}
+
+TEST_CASE("ranks are mapped to hosts by slots or in turn, and beyond the slots once more", "[hosts]") {
+  CHECK(map_ranks(mapping::slot, {2, 1, 2}, 5) == list{0, 0, 1, 2, 2});
+  CHECK(map_ranks(mapping::slot, {4, 4}, 3) == list{0, 0, 0});
+  CHECK(map_ranks(mapping::slot, {1, 2}, 7) == list{0, 0, 0, 1, 1, 1, 1});
+  CHECK(map_ranks(mapping::node, {2, 1, 2}, 5) == list{0, 1, 2, 0, 2});
+  CHECK(map_ranks(mapping::node, {1, 1}, 5) == list{0, 1, 0, 1, 0});
+  CHECK(map_ranks(mapping::slot, {1}, 3) == list{0, 0, 0});
+}
+
+TEST_CASE("a fence ends when all hosts of its ranks have come, and the next one may have begun", "[hosts]") {
+  struct told {
+    std::uint32_t host;
+    std::uint64_t ticket;
+    std::string data;
+    bool operator==(const told&) const = default;
+  };
+  std::vector<told> done, fetched;
+  meetings table{{0, 0, 1, 2},
+                 {[&](std::uint32_t host, std::uint64_t ticket, bool, const std::string& data) {
+                    done.push_back({host, ticket, data});
+                  },
+                  [&](std::uint32_t host, std::uint64_t ticket, std::uint32_t rank) {
+                    fetched.push_back({host, ticket, std::to_string(rank)});
+                  },
+                  [&](std::uint32_t host, std::uint64_t ticket, bool good, const std::string& data) {
+                    done.push_back({host, ticket, (good ? "good " : "bad ") + data});
+                  }}};
+  table.fence(0, 10, {}, "a");
+  table.fence(0, 11, {}, "A");  // quick: it is at the next one already
+  table.fence(1, 20, {}, "b");
+  CHECK(done.empty());
+  table.fence(2, 30, {}, "c");
+  CHECK(done == std::vector<told>{{0, 10, "abc"}, {1, 20, "abc"}, {2, 30, "abc"}});
+  done.clear();
+  table.fence(2, 31, {}, "C");
+  table.fence(1, 12, {2, 3}, "x");  // another one meanwhile, of two hosts
+  table.fence(2, 32, {2, 3}, "y");
+  CHECK(done == std::vector<told>{{1, 12, "xy"}, {2, 32, "xy"}});
+  done.clear();
+  table.fence(1, 21, {}, "B");
+  CHECK(done == std::vector<told>{{0, 11, "ABC"}, {1, 21, "ABC"}, {2, 31, "ABC"}});
+  done.clear();
+
+  table.modex_wanted(0, 5, 3);
+  table.modex_wanted(1, 5, 0);
+  CHECK(fetched == std::vector<told>{{2, 1, "3"}, {0, 2, "0"}});
+  table.modex_ready(2, true, "value");
+  table.modex_ready(2, true, "again");
+  table.modex_ready(1, false, "");
+  table.modex_wanted(0, 6, 4);  // no such rank
+  CHECK(done == std::vector<told>{{1, 5, "good value"}, {0, 5, "bad "}, {0, 6, "bad "}});
+}
+
+TEST_CASE("host files in the peers' forms are read, and wrong lines named", "[hosts]") {
+  std::vector<host_slots> hosts;
+  CHECK(parse_hostfile("# a job\nh1 slots=4 max_slots=8\n\n  h2:3  # second\nh3\r\n", "f", hosts).empty());
+  REQUIRE(hosts.size() == 3);
+  CHECK(hosts[0].name == "h1");
+  CHECK(hosts[0].slots == 4);
+  CHECK(hosts[1].slots == 3);
+  CHECK(hosts[2].name == "h3");
+  CHECK(hosts[2].slots == 1);
+  CHECK(parse_hostfile("h1\nh2 slots=0\n", "f", hosts) == "f:2: 'slots=0' is no number of slots");
+  CHECK(parse_hostfile("h1 cores=2\n", "f", hosts) == "f:1: 'cores=2' is not known here");
+  CHECK(parse_hostfile("h1:x\n", "f", hosts) == "f:1: 'h1:x' is no host: NAME or NAME:SLOTS");
+  CHECK(parse_hostfile("# nobody\n", "f", hosts) == "the host file 'f' names no host");
+}
