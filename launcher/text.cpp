@@ -17,7 +17,7 @@ constexpr std::array<status_row, 9> statuses = {{
      "a rank exited with 0 but without leaving the job, or without joining the job that others have joined"},
     {"2", "the command line or a setting is wrong; nothing was started"},
     {"124", "--timeout passed"},
-    {"125", "rdmarun itself failed: no PMIx server, not enough descriptors, its output cannot be written"},
+    {"125", "rdmarun itself failed: a host not reached, no PMIx server, not enough descriptors, its output cannot be written"},
     {"126", "the program was found but cannot be run, or the directory of --wdir not entered"},
     {"127", "there is no such program"},
     {"128+S",

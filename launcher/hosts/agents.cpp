@@ -4,7 +4,6 @@
 #include "launcher/hosts/call_back.hpp"
 #include "launcher/process_setup.hpp"
 #include "launcher/request.hpp"
-#include "launcher/words.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -57,16 +56,15 @@ agents::~agents() {
 
 std::vector<std::string> agents::command_for(const std::string& name) const {
   const std::string program = how_.prefix.empty() ? own_path() : how_.prefix + "/bin/rdmarun";
-  std::vector<std::string> words;
-  if (!how_.agent_command.empty()) {
-    words = split_words(how_.agent_command);
+  const bool by_ssh = how_.agent_command.empty();
+  // What the user gives is a piece of shell, so that quotes mean what they mean there; ours follow as arguments.
+  std::vector<std::string> words = {"/bin/sh", "-c", (by_ssh ? how_.ssh : how_.agent_command) + " \"$@\"", "sh"};
+  if (by_ssh) {
+    // No question may be asked: there are many hosts and one terminal.
+    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-T", name, quoted(program) + " --agent"});
+  } else {
     words.insert(words.end(), {name, program, "--agent"});
-    return words;
   }
-  words = split_words(how_.ssh);
-  // No question may be asked: there are many hosts and one terminal.
-  words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ForwardX11=no", "-T",
-                             name, quoted(program) + " --agent"});
   return words;
 }
 

@@ -72,10 +72,10 @@ starter::starter(event_loop& loop, const std::vector<std::string>& command, cons
 starter::~starter() {
   on_end_ = {};
   if (pid_ > 0) {
-    ::kill(pid_, SIGTERM);
+    ::kill(-pid_, SIGTERM);  // the leader of its session
     finish(base::second);
     if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
+      ::kill(-pid_, SIGKILL);
       reap(0);
     }
   }

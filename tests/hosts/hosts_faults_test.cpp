@@ -6,14 +6,15 @@
 
 #include <csignal>
 
+using namespace verbena;
 using namespace verbena::tests;
 using Catch::Contains;
 
 namespace {
 
-/// Process on a host by its command line, as `pgrep -f` finds it.
-void kill_on(int host, const std::string& what) {
-  const outcome end = shell(fmt::format("{} {} pkill -KILL -f -- '{}'", in_host(), host, what));
+/// Kills the oldest rdmarun of a host: on h1 the one that the user started, on others the agent. Its keeper has another name.
+void kill_on(int host) {
+  const outcome end = shell(fmt::format("{} {} pkill -KILL -o -x rdmarun", in_host(), host));
   REQUIRE(end.status == 0);
 }
 
@@ -59,18 +60,27 @@ TEST_CASE("hosts that cannot be reached are told in a sentence", "[hosts][faults
 }
 
 TEST_CASE("an agent that cannot connect back says so", "[hosts][faults]") {
-  REQUIRE(shell(in_host() + " 2 ip route add blackhole 10.78.91.1").status == 0);
-  const outcome end = shell(on_h1("$R --agent-command 'sh -c \"shift; exec " + in_host() + " 2 \\$@\" x' -H h2 hostname"), {}, 40);
-  shell(in_host() + " 2 ip route del blackhole 10.78.91.1");
-  CHECK(end.status == 125);
-  CHECK_THAT(end.errors, Contains("host h2: "));
-  CHECK(end.seconds < 15);
+  // A network of its own, with nothing in it.
+  const outcome cut = shell(on_h1("$R --agent-command 'f() { shift; unshare -n \"$@\"; }; f' -H h2 hostname"), {}, 40);
+  CHECK(cut.status == 125);
+  CHECK_THAT(cut.errors, Contains("host h2: cannot start rdmarun's agent there: ") && Contains("cannot connect back within 10 s") &&
+                             Contains("unreachable"));
+  // What it sends gets lost, as behind a firewall that drops it.
+  REQUIRE(shell(in_host() + " 1 ip addr add 10.78.92.1/32 dev eth0").status == 0);
+  const outcome dropped = shell(
+      on_h1("$R --agent-command 'f() { shift; unshare -n sh -c \"ip link set lo up; ip route add default dev lo; exec $*\"; }; f' "
+            "-H h2 hostname"),
+      {}, 40);
+  shell(in_host() + " 1 ip addr del 10.78.92.1/32 dev eth0");
+  CHECK(dropped.status == 125);
+  CHECK_THAT(dropped.errors, Contains("host h2: cannot start rdmarun's agent there: "));
+  CHECK(dropped.seconds < 15);
 }
 
 TEST_CASE("an agent that is killed ends the job with its host named", "[hosts][faults]") {
   shell_command job(on_h1("$R -H h1,h2 sh -c 'echo up; sleep 60'"));
   REQUIRE(job.says("up\nup"));
-  kill_on(2, "rdmarun --agent");
+  kill_on(2);
   const outcome end = job.wait(10);
   CHECK(end.status == 125);
   CHECK_THAT(end.errors, Contains("host h2: the connection to rdmarun's agent there is gone"));
@@ -80,7 +90,7 @@ TEST_CASE("an agent that is killed ends the job with its host named", "[hosts][f
 TEST_CASE("rdmarun that is killed leaves nothing on any host", "[hosts][faults]") {
   shell_command job(on_h1("$R -H h1,h2,h3 sh -c '(setsid sleep 61 &); echo up; sleep 60'"));
   REQUIRE(job.says("up\nup\nup"));
-  kill_on(1, "rdmarun -H");
+  kill_on(1);
   nothing_left(2);
 }
 
@@ -99,7 +109,7 @@ TEST_CASE("signals and time limits reach the ranks of all hosts", "[hosts][fault
 
 TEST_CASE("strangers at the door delay nothing and get nowhere", "[hosts][faults]") {
   // Whoever connects while agents are waited for hears a challenge, and is let go of when what he says is no proof.
-  shell_command job(on_h1("$R --agent-command 'sh -c \"sleep 2; shift; exec " + in_host() + " 2 \\$@\" x' -H h2 hostname"));
+  shell_command job(on_h1("$R --agent-command 'sleep 2; ssh' -H h2 hostname"));
   sleep_ms(500);
   const outcome place = shell(in_host() + " 1 ss -Hltn | grep -v :22 | awk '{print $4}' | head -1");
   const std::size_t colon = place.output.rfind(':');
@@ -113,4 +123,31 @@ TEST_CASE("strangers at the door delay nothing and get nowhere", "[hosts][faults
   INFO(end.errors);
   CHECK(end.status == 0);
   CHECK(end.output == "h2\n");
+}
+
+TEST_CASE("a host that the network does not reach any more is lost, with its ranks, on both sides", "[hosts][faults]") {
+  shell_command job(on_h1("$R -H h1,h2 sh -c 'echo up; sleep 60'"));
+  REQUIRE(job.says("up\nup"));
+  const base::nanoseconds begin = base::steady_now();
+  shell(in_host() + " 2 ip link set eth0 down");
+  const outcome end = job.wait(20);
+  const std::string left = left_on(2, 16 - static_cast<double>(base::steady_now() - begin) / 1e9);
+  shell(in_host() + " 2 ip link set eth0 up");
+  CHECK(left.empty());
+  CHECK(end.status == 125);
+  CHECK_THAT(end.errors, Contains("host h2: not reached any more"));
+  CHECK(base::steady_now() - begin < 16 * base::second);
+  nothing_left(1);
+}
+
+TEST_CASE("a host whose processes are stopped for a while is waited for", "[hosts][faults]") {
+  shell_command job(on_h1("$R -H h1,h2 sh -c 'echo up; sleep 3; echo done'"));
+  REQUIRE(job.says("up\nup"));
+  shell(in_host() + " 2 pkill -STOP -v -x sshd");
+  sleep_ms(14'000);
+  shell(in_host() + " 2 pkill -CONT -v -x sshd");
+  const outcome end = job.wait(30);
+  CHECK(end.status == 0);
+  CHECK(end.output == "up\nup\ndone\ndone\n");
+  CHECK(end.errors.empty());
 }
