@@ -57,7 +57,8 @@ TEST_CASE("a list that claims to be longer than its frame is refused before anyt
   field_writer writer;
   writer(std::uint32_t{0xfffffff0U});
   std::vector<std::string> names;
-  field_reader reader(writer.take());
+  const std::string bytes = writer.take();
+  field_reader reader(bytes);
   reader(names);
   CHECK_FALSE(reader.good());
   CHECK(names.capacity() == 0);
