@@ -1,6 +1,6 @@
-// The contract between the engine and whatever moves bytes. Each leaf (`self`, `shm`, `sim`; `tcp` and
-// `verbs` to come) is static_asserted against `fabric`; `routed_fabric` composes them and is what the engine
-// is written against.
+// The contract between the engine and whatever moves bytes. Each leaf (`self`, `shm`, `tcp`, `verbs`,
+// `sim`) is static_asserted against `fabric`; `routed_fabric` composes them and is what the engine is written
+// against.
 //
 // Contract (tests/contract holds every fabric to it):
 //  1. Packets are reliable and arrive in order per peer and lane. A packet posted after a put arrives after
