@@ -70,7 +70,7 @@ constexpr std::uint64_t day_s = 24 * 60 * 60;
 }  // namespace
 
 std::string_view unknown_fabric(std::string_view names) noexcept {
-  constexpr std::array<std::string_view, 3> known = {"self", "shm", "verbs"};
+  constexpr std::array<std::string_view, 4> known = {"self", "shm", "tcp", "verbs"};
   while (!names.empty()) {
     const std::size_t comma = std::min(names.find(','), names.size());
     const std::string_view name = names.substr(0, comma);
@@ -84,10 +84,10 @@ namespace {
 
 std::vector<setting_row> make_rows() {
   return {
-      {"VERBENA_FABRIC", "names", "fabrics allowed, comma separated (self, shm, verbs); empty: all",
+      {"VERBENA_FABRIC", "names", "fabrics allowed, comma separated (self, shm, tcp, verbs); empty: all",
        [](const settings& s) { return s.fabric; },
        [](settings& s, std::string_view value) -> std::string {
-         if (!unknown_fabric(value).empty()) return "a list of self, shm, verbs";
+         if (!unknown_fabric(value).empty()) return "a list of self, shm, tcp, verbs";
          s.fabric = value;
          return {};
        }},
@@ -130,6 +130,8 @@ std::vector<setting_row> make_rows() {
       flag("VERBENA_STATS", &settings::stats, "print the counters of each rank when it leaves"),
       number("VERBENA_JOIN_TIMEOUT", &settings::join_timeout_s, "seconds", 365 * day_s,
              "deadline for what ranks exchange when they join under a launcher other than rdmarun"),
+      number("VERBENA_LINK_TIMEOUT_S", &settings::link_timeout_s, "seconds", day_s,
+             "a link to another machine that is down for longer is given up"),
       {"VERBENA_TEST_FAULTS", "names", "faults injected below the API; obeyed by test builds only",
        [](const settings& s) { return s.test_faults; },
        [](settings& s, std::string_view value) -> std::string {

@@ -34,6 +34,7 @@ struct settings {
   bool explain = false;                    ///< print the ways to all peers, and why, when the context joins
   bool stats = false;                          ///< print the counters when the context ends
   std::uint64_t join_timeout_s = 60;           ///< deadline of the join
+  std::uint64_t link_timeout_s = 10;           ///< a broken link may take so long to come back
   std::string test_faults;                     ///< test builds only: faults to inject below the API
 };
 

@@ -33,7 +33,7 @@ constexpr std::array<option_row, 28> rows = {{
     {"--wdir", "DIR", "directory in which the ranks start"},
     {"-x,--env", "VAR=VALUE",
      "set a variable for the ranks; VAR- removes it; all others are passed on as they are"},
-    {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, verbs"},
+    {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
     {"--device", "NAME", "RDMA device the ranks use for verbs, NAME or NAME:PORT"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
     {"--stdin", "RANK",
@@ -133,7 +133,7 @@ std::string check_seconds(const char* name, double value) {
 std::string check_fabrics(const std::string& names) {
   const std::string_view wrong = base::unknown_fabric(names);
   return wrong.empty() ? std::string{}
-                       : fmt::format("there is no fabric '{}'; have: self, shm, verbs", wrong);
+                       : fmt::format("there is no fabric '{}'; have: self, shm, tcp, verbs", wrong);
 }
 
 template <class Integer>

@@ -22,7 +22,7 @@ _rdmarun() {
     --bind | --bind-to | -bind-to) COMPREPLY=($(compgen -W 'auto core numa socket none' -- "$word")) ;;
     --map) COMPREPLY=($(compgen -W 'slot node' -- "$word")) ;;
     --hostfile | -hostfile) COMPREPLY=($(compgen -f -- "$word")) ;;
-    --fabric) COMPREPLY=($(compgen -W 'self shm verbs' -- "$word")) ;;
+    --fabric) COMPREPLY=($(compgen -W 'self shm tcp verbs' -- "$word")) ;;
     *) if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$word")); else COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word")); fi ;;
   esac
 }

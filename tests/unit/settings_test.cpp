@@ -38,7 +38,7 @@ TEST_CASE("a wrong value is refused with variable, value and what would be right
   CHECK_THROWS_WITH(read({{"VERBENA_ALLREDUCE", "rign"}}),
                     "VERBENA_ALLREDUCE='rign' is not one of auto|recursive_doubling|ring|node");
   CHECK_THROWS_WITH(read({{"VERBENA_FABRIC", "self,shmm"}}),
-                    "VERBENA_FABRIC='self,shmm' is not a list of self, shm, verbs");
+                    "VERBENA_FABRIC='self,shmm' is not a list of self, shm, tcp, verbs");
   CHECK_THROWS_WITH(read({{"VERBENA_SPIN_US", "fast"}}),
                     "VERBENA_SPIN_US='fast' is not a whole number (microseconds), at most 60000000");
   CHECK_THROWS_WITH(read({{"VERBENA_EAGER_LIMIT", "17m"}}),
