@@ -109,25 +109,49 @@ std::unique_ptr<context_state> context_state::join(std::unique_ptr<bootstrap> bo
   return made;
 }
 
-/// Finds a way to every rank. Where verbs are needed all ranks publish how they are reached, even if not at all, and nobody
-/// sends before everybody listens.
+/// Finds a way to every rank. Where ranks are reached by verbs or TCP all publish how, even if not at all; with verbs nobody sends
+/// before everybody listens. The secret that proves TCP connections is the lowest rank's.
 void context_state::connect() {
   const job_info& job = boot_->job();
-  const bool verbs = !simulated_ && job.size > 1 && fabric_->wants_verbs(job.local_ranks.size() == job.size);
+  const bool all_local = job.local_ranks.size() == job.size, others = !simulated_ && job.size > 1;
+  const bool verbs = others && fabric_->wants_verbs(all_local), tcp = others && fabric_->wants_tcp(all_local);
   const base::nanoseconds timeout = static_cast<base::nanoseconds>(settings_.join_timeout_s) * base::second;
-  constexpr std::string_view key = "verbena.verbs";
+  const base::job_page* const page = page_ ? &*page_ : nullptr;
+  std::function<void()> wake;
+  if (page_) wake = [at = *page_, bell = local_index_] { base::ring(at.bell(bell)); };
+  constexpr std::string_view verbs_key = "verbena.verbs", tcp_key = "verbena.tcp", secret_key = "verbena.secret";
+  constexpr std::uint32_t keeper_of_secret = 0;
   if (verbs) {
-    transport::verbs::options how{.device = settings_.device, .any_atomics = false, .wake = {}};
-    if (page_) how.wake = [page = *page_, bell = local_index_] { base::ring(page.bell(bell)); };
-    fabric_->add(std::make_unique<transport::verbs::verbs_fabric>(peer{job.self}, job.size, page_ ? &*page_ : nullptr,
-                                                                  std::move(how)));
-    boot_->publish(key, fabric_->verbs_address());
-    boot_->fence(timeout);
+    transport::verbs::options how{.device = settings_.device, .any_atomics = false, .wake = wake};
+    fabric_->add(std::make_unique<transport::verbs::verbs_fabric>(peer{job.self}, job.size, page, std::move(how)));
+    boot_->publish(verbs_key, fabric_->verbs_address());
+  }
+  if (tcp) {
+    transport::tcp::options how;
+    how.only_this_host = all_local;
+    how.link_timeout = static_cast<base::nanoseconds>(settings_.link_timeout_s) * base::second;
+    how.wake = wake;
+    fabric_->add(std::make_unique<transport::tcp::tcp_fabric>(peer{job.self}, job.size, page, std::move(how)));
+    boot_->publish(tcp_key, fabric_->tcp_address());
+    if (job.self == keeper_of_secret) boot_->publish(secret_key, transport::tcp::make_secret());
+  }
+  if (verbs || tcp) boot_->fence(timeout);
+  if (tcp) {
+    transport::tcp::secret key;
+    const auto published = boot_->lookup(keeper_of_secret, secret_key, timeout);
+    if (!published || published->size() != key.size())
+      throw error(errc::timed_out, fmt::format("rank {}: rank {} published no secret to prove TCP connections with",
+                                               job.self, keeper_of_secret));
+    std::copy(published->begin(), published->end(), key.begin());
+    fabric_->trust(key, job.name);
   }
   for (std::uint32_t i = 0; i < job.size; ++i) {
-    std::optional<std::vector<std::byte>> contact;
-    if (verbs && i != job.self) contact = boot_->lookup(i, key, timeout);
-    if (!fabric_->attach(peer{i}, contact ? std::span<const std::byte>(*contact) : std::span<const std::byte>{}))
+    const auto look_up = [&](bool wanted, std::string_view key) {
+      auto value = wanted && i != job.self ? boot_->lookup(i, key, timeout) : std::nullopt;
+      return value ? std::move(*value) : std::vector<std::byte>{};
+    };
+    const std::vector<std::byte> by_verbs = look_up(verbs, verbs_key), by_tcp = look_up(tcp, tcp_key);
+    if (!fabric_->attach(peer{i}, {by_verbs, by_tcp}))
       throw error(errc::link_down,
                   fmt::format("rank {} has no way to rank {}:\n{}", job.self, i, fabric_->explain(peer{i})));
   }
@@ -291,11 +315,13 @@ std::string context_state::fate(peer who) const {
   return fmt::format("rank {} exited with status {}", who.index, WEXITSTATUS(how));
 }
 
-/// What a way can do is known when the peer has joined, which nothing else here waits for.
-void context_state::await_peers(base::nanoseconds at_most) const {
+/// What a way can do is known when the peer has joined, or is connected, which nothing else here waits for.
+void context_state::await_peers(base::nanoseconds at_most) {
   const base::nanoseconds deadline = base::steady_now() + at_most;
+  for (std::uint32_t i = 0; i < boot_->job().size; ++i) fabric_->connect(peer{i});
   for (std::uint32_t i = 0; i < boot_->job().size; ++i)
-    while (!fabric_->settled(peer{i}) && base::steady_now() < deadline) ::usleep(500);
+    while (!fabric_->settled(peer{i}) && base::steady_now() < deadline)
+      if (!engine_->progress(base::steady_now())) ::usleep(500);
 }
 
 void context_state::print_ways() {

@@ -127,7 +127,7 @@ class context_state {
   void forget_all() noexcept;
   void connect();
   std::string fate(peer who) const;
-  void await_peers(base::nanoseconds at_most) const;
+  void await_peers(base::nanoseconds at_most);
   void make_first_communicators();
   void print_ways();
   void print_counters() const;

@@ -17,15 +17,17 @@ bool routed_fabric::allows(std::string_view name) const {
   return false;
 }
 
-bool routed_fabric::attach(peer to, std::span<const std::byte> verbs_contact) {
+bool routed_fabric::attach(peer to, const contacts& published) {
   route& way = routes_[to.index];
   if (to == me_) {
     way = route::self;
   } else if (shm_ && allows("shm") && shm_->attach(to, {})) {
     way = route::shm;
     shm_used_ = true;
-  } else if (verbs_ && verbs_->attach(to, verbs_contact)) {
+  } else if (verbs_ && verbs_->attach(to, published.verbs)) {
     way = route::verbs;
+  } else if (tcp_ && tcp_->attach(to, published.tcp)) {
+    way = route::tcp;
   } else if (sim_ && sim_->attach(to, {})) {
     way = route::sim;
   }
@@ -43,6 +45,9 @@ std::string routed_fabric::explain(peer to) const {
   line(route::shm, "shm", [&] { return shm_ ? shm_->explain(to) : std::string("shm: not in this job"); });
   line(route::verbs, "verbs", [&] {
     return verbs_ ? verbs_->explain(to) : std::string("verbs: not looked for: all ranks are on this node");
+  });
+  line(route::tcp, "tcp", [&] {
+    return tcp_ ? tcp_->explain(to) : std::string("tcp: not looked for: all ranks are on this node");
   });
   if (sim_) line(route::sim, "sim", [&] { return sim_->explain(to); });
   return text;

@@ -7,6 +7,7 @@
 #include "transport/self/self_fabric.hpp"
 #include "transport/shm/shm_fabric.hpp"
 #include "transport/sim/sim_fabric.hpp"
+#include "transport/tcp/tcp_fabric.hpp"
 #include "transport/verbs/verbs_fabric.hpp"
 
 #include <memory>
@@ -20,7 +21,7 @@
 
 namespace verbena::transport {
 
-enum class route : std::uint8_t { none = 0, self = 1, shm = 2, sim = 3, verbs = 4 };
+enum class route : std::uint8_t { none = 0, self = 1, shm = 2, sim = 3, verbs = 4, tcp = 5 };
 
 class routed_fabric {
  public:
@@ -71,21 +72,44 @@ class routed_fabric {
     verbs_ = std::move(leaf);
     others_ = true;
   }
-  /// True if some rank can be reached by verbs only, or by nothing; `all_local`: all ranks are on this node.
-  bool wants_verbs(bool all_local) const { return allows("verbs") && !(all_local && shm_ && allows("shm")); }
+  void add(std::unique_ptr<tcp::tcp_fabric> leaf) {
+    tcp_ = std::move(leaf);
+    others_ = true;
+  }
+  /// True if some rank can be reached by verbs or TCP only, or by nothing; `all_local`: all ranks are on this node.
+  bool wants_verbs(bool all_local) const { return allows("verbs") && !shm_reaches(all_local); }
+  bool wants_tcp(bool all_local) const { return allows("tcp") && !shm_reaches(all_local); }
   /// What others need to reach this rank by verbs; empty without that leaf.
   std::span<const std::byte> verbs_address() const { return verbs_ ? verbs_->address() : std::span<const std::byte>{}; }
+  /// The same for TCP, whose connections are proven with the job's secret: before the first attach.
+  std::span<const std::byte> tcp_address() const { return tcp_ ? tcp_->address() : std::span<const std::byte>{}; }
+  void trust(const tcp::secret& key, const std::string& job) { tcp_->trust(key, job); }
 
-  /// Finds a way to the peer: the first leaf that reaches it, nearest first. False: none does. `verbs_contact`: what the peer
-  /// published for that leaf.
-  bool attach(peer to, std::span<const std::byte> verbs_contact = {});
+  /// What a peer published for the leaves that reach other hosts.
+  struct contacts {
+    std::span<const std::byte> verbs, tcp;
+  };
+
+  /// Finds a way to the peer: the first leaf that reaches it, nearest first. False: none does.
+  bool attach(peer to, const contacts& published);
+  bool attach(peer to) { return attach(to, contacts{}); }
   route way_to(peer to) const noexcept { return routes_[to.index]; }
-  /// False: what `limits` and `explain` say of the peer may change by its joining.
-  bool settled(peer to) const { return routes_[to.index] != route::shm || shm_->has_joined(to); }
+  /// False: what `limits` and `explain` say of the peer may change by its joining, or by connecting.
+  bool settled(peer to) const {
+    if (routes_[to.index] == route::tcp) return tcp_->settled(to);
+    return routes_[to.index] != route::shm || shm_->has_joined(to);
+  }
+  /// Connects already, where that waits for the first packet otherwise; polls do it.
+  void connect(peer to) {
+    if (routes_[to.index] == route::tcp) tcp_->connect(to);
+  }
   /// One line per leaf: taken or not, and why.
   std::string explain(peer to) const;
   /// Why the connection to a peer broke, where the fabric knows; or nothing.
-  std::string last_words(peer to) const { return verbs_ ? verbs_->last_words(to) : std::string{}; }
+  std::string last_words(peer to) const {
+    if (routes_[to.index] == route::tcp) return tcp_->last_words(to);
+    return verbs_ ? verbs_->last_words(to) : std::string{};
+  }
 
   peer_limits limits(peer to) const {
     return on_route(*this, to, peer_limits{}, [&](auto& leaf) { return leaf.limits(to); });
@@ -135,6 +159,7 @@ class routed_fabric {
   /// Registers memory for the other ranks; empty: the fabric that leads to them refuses, or there are none.
   region register_memory(buffer local) {
     if (verbs_ && !shm_used_) return {verbs_->register_memory(local), route::verbs};
+    if (tcp_ && !shm_used_) return {};
     if (shm_) return {shm_->register_memory(local), route::shm};
     if (sim_) return {sim_->register_memory(local), route::sim};
     return {};
@@ -173,6 +198,7 @@ class routed_fabric {
     if (others_) [[unlikely]] {
       if (sim_) events += sim_->poll(now, sink);
       if (verbs_) events += verbs_->poll(now, sink);
+      if (tcp_) events += tcp_->poll(now, sink);
     }
     return events;
   }
@@ -188,6 +214,7 @@ class routed_fabric {
     if (shm_) quiet = shm_->arm() && quiet;
     if (sim_) quiet = sim_->arm() && quiet;
     if (verbs_) quiet = verbs_->arm() && quiet;
+    if (tcp_) quiet = tcp_->arm() && quiet;
     return quiet;
   }
   void disarm() {
@@ -195,6 +222,7 @@ class routed_fabric {
     if (shm_) shm_->disarm();
     if (sim_) sim_->disarm();
     if (verbs_) verbs_->disarm();
+    if (tcp_) tcp_->disarm();
   }
 
   /// Memory that all ranks of the node map, for the world communicator's collectives; empty without shared memory.
@@ -221,6 +249,7 @@ class routed_fabric {
       case route::self: return visit(self.self_);
       case route::sim: return visit(*self.sim_);
       case route::verbs: return visit(*self.verbs_);
+      case route::tcp: return visit(*self.tcp_);
       case route::none: break;
     }
     return otherwise;
@@ -228,6 +257,7 @@ class routed_fabric {
   bool allows(std::string_view name) const;
   /// Memory of the node is used only where its fabric may be.
   bool shares() const { return shm_ && allows("shm"); }
+  bool shm_reaches(bool all_local) const { return all_local && shares(); }
 
   peer me_;
   std::string allowed_;
@@ -236,6 +266,7 @@ class routed_fabric {
   std::unique_ptr<shm::shm_fabric> shm_;
   std::unique_ptr<sim::sim_fabric> sim_;
   std::unique_ptr<verbs::verbs_fabric> verbs_;
+  std::unique_ptr<tcp::tcp_fabric> tcp_;
   bool others_ = false;    ///< there is more to poll than shared memory and the loopback
   bool shm_used_ = false;  ///< some peer is reached that way
 };
