@@ -1,0 +1,73 @@
+// Messages between the ranks of several hosts, over TCP because nothing nearer leads there.
+#include "hosts.hpp"
+
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace verbena::tests;
+using Catch::Contains;
+
+namespace {
+
+outcome benchmark(const std::string& hosts, const std::string& words, double patience_s = 60) {
+  return shell(on_h1(fmt::format("$R -H {} {}/{}", hosts, BENCHMARKS_PATH, words)), {}, patience_s);
+}
+
+void must_validate(const std::string& hosts, const std::string& words, const std::string& largest) {
+  const outcome end = benchmark(hosts, words);
+  INFO(words << "\n" << end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("every byte checked") && Contains("\n" + largest + " "));
+}
+
+std::uint64_t received_by(int host) {
+  const outcome seen =
+      shell(fmt::format("{} {} sed -n 's/^ *eth0: *\\([0-9]*\\) .*/\\1/p' /proc/net/dev", in_host(), host));
+  return std::stoull(seen.output);
+}
+
+}  // namespace
+
+TEST_CASE("point to point and collectives validate over two hosts and three", "[hosts][tcp]") {
+  const std::uint64_t before = received_by(2);
+  must_validate("h1,h2", "vb_latency -m 0:1m -i 20 -x 2 -c", "1048576");
+  CHECK(received_by(2) - before > 20 * 1048576);
+  must_validate("h1,h2", "vb_bw -m 1:256k -i 3 -x 1 -W 16 -c", "262144");
+  must_validate("h1:2,h2:2,h3:2", "vb_allreduce -m 4:256k -i 2 -x 1 -c", "262144");
+  must_validate("h1:2,h3:1", "vb_alltoall -m 1:64k -i 2 -x 1 -c", "65536");
+}
+
+TEST_CASE("--explain says TCP between hosts, and shared memory within one", "[hosts][tcp]") {
+  const outcome end =
+      shell(on_h1(fmt::format("$R --explain -H h1:2,h2 {}/vb_barrier -i 1", BENCHMARKS_PATH)));
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.errors, Contains("-> tcp: it is on another host; 10.78.91.1:") && Contains("-> shm:"));
+}
+
+TEST_CASE("a rank killed in mid-transfer between hosts ends the job within seconds, named",
+          "[hosts][tcp][faults]") {
+  const outcome end = shell(on_h1(
+      fmt::format("$R -H h1,h2,h3 sh -c 'if [ $VERBENA_RANK = 1 ]; then (sleep 1; kill -9 $$) & fi; exec "
+                  "{}/vb_allreduce -m 64k:64k -i 100000000'",
+                  BENCHMARKS_PATH)));
+  INFO(end.errors);
+  CHECK(end.status == 137);
+  CHECK_THAT(end.errors, Contains("rank 1 on h2"));
+  CHECK(end.seconds < 6);
+  for (const int host : {1, 2, 3}) CHECK(left_on(host, 1).empty());
+}
+
+TEST_CASE("a host's cable pulled for three seconds costs a job nothing but the time",
+          "[hosts][tcp][faults]") {
+  const outcome end = shell("(sleep 2; " + in_host() + " 2 ip link set eth0 down; sleep 3; " + in_host() +
+                                " 2 ip link set eth0 up) & " + in_host() +
+                                " 1 $R -H h1:2,h2:2 " SOAK_PATH " 9 3; s=$?; wait; exit $s",
+                            {}, 60);
+  INFO(end.output << end.errors);
+  CHECK(end.status == 0);
+  CHECK(end.errors.empty());
+}
