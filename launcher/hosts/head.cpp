@@ -95,6 +95,11 @@ std::string head::map() {
     for (std::uint32_t& host : host_of_)
       if (host > i) --host;
   }
+  // Rank 0 is what nobody has to ask for.
+  if (how_.input_rank > 0)
+    if (const agent_entry& its = *all[host_of_[static_cast<std::size_t>(how_.input_rank)]]; !its.own)
+      return fmt::format("option '--stdin {}': that rank is on {}, and the standard input reaches ranks of rdmarun's own host only",
+                         how_.input_rank, its.name);
   return {};
 }
 

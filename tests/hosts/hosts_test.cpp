@@ -70,6 +70,9 @@ TEST_CASE("rank 0 on the user's own host reads the standard input, the others re
   const outcome end = shell("printf 'one\\ntwo\\n' | " + in_host() + " 1 $R -H h1,h2 sh -c 'echo $VERBENA_RANK: $(cat)'");
   INFO(end.errors);
   CHECK(sorted_lines(end.output) == lines{"0: one two", "1:"});
+  const outcome elsewhere = shell(on_h1("$R --stdin 1 -H h1,h2 cat"));
+  CHECK(elsewhere.status == 2);
+  CHECK_THAT(elsewhere.errors, Contains("option '--stdin 1': that rank is on h2"));
 }
 
 TEST_CASE("output of all hosts comes whole, in order, to the right place, and tagged", "[hosts]") {
