@@ -19,9 +19,9 @@ inline std::string on_h1(const std::string& command) {
   return "exec " + in_host() + " 1 " + command;
 }
 
-/// Names of what runs on a host but its sshd, one a line; empty: nothing.
+/// What runs on a host but its sshd, one a line; empty: nothing. The dead that wait for their parents do not count.
 inline std::string processes_on(int host) {
-  const outcome seen = shell(in_host() + " " + std::to_string(host) + " ps -eo comm= | grep -v -e '^sshd$' -e '^ps$'");
+  const outcome seen = shell(in_host() + " " + std::to_string(host) + " ps -eo stat=,comm= | grep -v -e '^Z' -e ' sshd$' -e ' ps$'");
   return seen.output;
 }
 
