@@ -97,6 +97,9 @@ std::vector<setting_row> make_rows() {
          s.device = value;
          return {};
        }},
+      number(
+          "VERBENA_KEEP_REGISTERED", &settings::keep_registered, "bytes", std::uint64_t{1} << 40,
+          "memory of verbena::memory() that stays registered with an RDMA device between messages, at most"),
       words("VERBENA_ALLREDUCE", &settings::allreduce, {"auto", "recursive_doubling", "ring", "node"},
             "auto|recursive_doubling|ring|node", "algorithm of all-reduce"),
       words("VERBENA_BARRIER", &settings::barrier, {"auto", "dissemination", "node"},

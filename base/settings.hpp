@@ -17,6 +17,7 @@ namespace verbena::base {
 struct settings {
   std::string fabric;                          ///< comma list of fabrics allowed; empty: all
   std::string device;                          ///< RDMA device, "name" or "name:port"; empty: the fastest active
+  std::uint64_t keep_registered = 1u << 30;    ///< bytes of verbena::memory() that stay registered with a device
   std::string allreduce = "auto";              ///< auto | recursive_doubling | ring | node
   std::string barrier = "auto";                ///< auto | dissemination | node
   std::string broadcast = "auto";              ///< auto | binomial | scatter_ring | node

@@ -39,8 +39,8 @@ void context::abort(int status, std::string_view why) {
 std::vector<std::pair<std::string, std::uint64_t>> context::counters() const {
   const runtime::entrance inside(state_->doors());
   std::vector<std::pair<std::string, std::uint64_t>> result;
-  for (const runtime::counter_row& row : runtime::counter_rows())
-    result.emplace_back(row.name, state_->engine().counts().*row.value);
+  const runtime::counters all = state_->counted();
+  for (const runtime::counter_row& row : runtime::counter_rows()) result.emplace_back(row.name, all.*row.value);
   return result;
 }
 

@@ -122,7 +122,10 @@ void context_state::connect() {
   constexpr std::string_view verbs_key = "verbena.verbs", tcp_key = "verbena.tcp", secret_key = "verbena.secret";
   constexpr std::uint32_t keeper_of_secret = 0;
   if (verbs) {
-    transport::verbs::options how{.device = settings_.device, .any_atomics = false, .wake = wake};
+    transport::verbs::options how;
+    how.device = settings_.device;
+    how.kept_bytes = settings_.keep_registered;
+    how.wake = wake;
     fabric_->add(std::make_unique<transport::verbs::verbs_fabric>(peer{job.self}, job.size, page, std::move(how)));
     boot_->publish(verbs_key, fabric_->verbs_address());
   }
@@ -340,9 +343,19 @@ void context_state::print_ways() {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+counters context_state::counted() const {
+  counters all = engine_->counts();
+  const transport::region_counts registered = fabric_->registration_counts();
+  all.registrations_found = registered.hits;
+  all.registrations_made = registered.misses;
+  all.registrations_evicted = registered.evictions;
+  return all;
+}
+
 void context_state::print_counters() const {
+  const counters all = counted();
   std::string text = fmt::format("rank {} counters:", boot_->job().self);
-  for (const counter_row& row : counter_rows()) text += fmt::format(" {}={}", row.name, engine_->counts().*row.value);
+  for (const counter_row& row : counter_rows()) text += fmt::format(" {}={}", row.name, all.*row.value);
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

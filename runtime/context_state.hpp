@@ -118,6 +118,9 @@ class context_state {
   pooled_operation& take_operation();
   void release(pooled_operation& p) noexcept;
 
+  /// The engine's counters and the fabrics'.
+  counters counted() const;
+
   /// "rank 3: killed by signal 9", as far as the job page knows.
   std::string obituary(peer who) const;
 

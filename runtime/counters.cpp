@@ -18,6 +18,9 @@ std::span<const counter_row> counter_rows() noexcept {
       {"malformed", &counters::malformed, "packets that did not decode and were dropped"},
       {"stale", &counters::stale, "messages for communicators that were freed here, dropped"},
       {"one_sided", &counters::one_sided, "puts, gets and atomics started by this rank"},
+      {"registrations_found", &counters::registrations_found, "transfers whose memory a device still knew"},
+      {"registrations_made", &counters::registrations_made, "transfers whose memory was registered with a device for them"},
+      {"registrations_evicted", &counters::registrations_evicted, "registrations given up for others, the bound being reached"},
   };
   return rows;
 }

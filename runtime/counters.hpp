@@ -23,6 +23,9 @@ struct counters {
   std::uint64_t malformed = 0;
   std::uint64_t stale = 0;
   std::uint64_t one_sided = 0;
+  std::uint64_t registrations_found = 0;
+  std::uint64_t registrations_made = 0;
+  std::uint64_t registrations_evicted = 0;
 };
 
 struct counter_row {

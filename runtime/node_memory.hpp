@@ -13,6 +13,7 @@ class node_memory final : public std::pmr::memory_resource {
   node_memory(transport::routed_fabric& fabric, gate& doors) noexcept : fabric_(fabric), doors_(doors) {}
 
  private:
+  void* find_room(std::size_t bytes, std::size_t alignment);
   void* do_allocate(std::size_t bytes, std::size_t alignment) override;
   void do_deallocate(void* at, std::size_t bytes, std::size_t alignment) override;
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }

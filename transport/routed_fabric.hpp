@@ -138,6 +138,12 @@ class routed_fabric {
   post_result put(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.put(to, local, key, offset, op); });
   }
+  /// A put that packets posted behind it may overtake, where that saves something: for a rendezvous, which says itself that
+  /// its put is through.
+  post_result put_apart(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
+    if (routes_[to.index] == route::verbs) return verbs_->put_apart(to, local, key, offset, op);
+    return put(to, local, key, offset, op);
+  }
   post_result get(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return on_route(*this, to, post_result::down, [&](auto& leaf) { return leaf.get(to, local, key, offset, op); });
   }
@@ -164,10 +170,22 @@ class routed_fabric {
     if (sim_) return {sim_->register_memory(local), route::sim};
     return {};
   }
-  /// Registers memory for the fabric that leads to the peer.
+  /// Registers memory for one transfer with the peer.
   region register_memory(peer to, buffer local) {
+    if (routes_[to.index] == route::verbs) return {verbs_->register_for_transfer(local), route::verbs};
     return on_route(*this, to, region{},
                     [&](auto& leaf) { return region{leaf.register_memory(local), routes_[to.index]}; });
+  }
+
+  /// This memory stays where it is until `forget`, which comes before it goes: what registering it gives may be kept.
+  void vouch(void* block, std::size_t bytes) noexcept {
+    if (verbs_) verbs_->vouch({static_cast<std::byte*>(block), bytes});
+  }
+  void forget(const void* block) noexcept {
+    if (verbs_) verbs_->forget(static_cast<const std::byte*>(block));
+  }
+  region_counts registration_counts() const noexcept {
+    return verbs_ ? verbs_->registration_counts() : region_counts{};
   }
 
   // bulk_method::together: leaves that do not share are never asked (limits), and would answer down.

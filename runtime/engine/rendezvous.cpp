@@ -183,7 +183,7 @@ post_result engine::advance_put(message& m) {
     done.at = step::fin;
     done.with->host->enqueue(*done.with, done);
   };
-  const post_result result = fabric_.put(peer{to.index}, buffer{m.data, m.size}, m.key, 0, m.moving);
+  const post_result result = fabric_.put_apart(peer{to.index}, buffer{m.data, m.size}, m.key, 0, m.moving);
   if (result == post_result::again || result == post_result::down) return result;
   m.unlink();
   --waiting_;

@@ -71,6 +71,39 @@ TEST_CASE("16 MiB are RDMA Writes, 8 bytes one SEND", "[verbs]") {
   CHECK(small < 2040);  // credit travels with the answers
 }
 
+TEST_CASE("memory of verbena::memory() stays registered, other memory does not", "[verbs]") {
+  const finished own = over_verbs(2, "tests/guests/resend own");
+  INFO(own.output << own.errors);
+  CHECK(own.status == 0);
+  CHECK_THAT(own.output, Contains("the buffer is registered after the first message: yes") &&
+                             Contains("the same regions after the second: yes") &&
+                             Contains("registered after it is freed: no") &&
+                             Contains("found 1, made 1, evicted 0"));
+  const finished other = over_verbs(2, "tests/guests/resend other");
+  INFO(other.output << other.errors);
+  CHECK(other.status == 0);
+  CHECK_THAT(other.output, Contains("the buffer is registered after the first message: no") &&
+                               Contains("found 0, made 2, evicted 0"));
+}
+
+TEST_CASE("with little memory to lock, messages arrive all the same", "[verbs]") {
+  // As an ordinary user, for root may lock what it likes; he may not see the build folder. A rank's slots take 1.2 MiB, and
+  // leave room for five buffers of 256 KiB: one less than there are.
+  const scratch_folder folder;
+  const finished end = run(
+      fmt::format("cp -L launcher/rdmarun tests/guests/resend libverbena.so.0 {0} && chmod 666 "
+                  "/dev/infiniband/uverbs0 && "
+                  "cd / && prlimit --memlock=2621440 setpriv --reuid 65534 --regid 65534 --clear-groups env "
+                  "HOME=/nonexistent LD_LIBRARY_PATH={0} VERBENA_STATS=1 {0}/rdmarun -q --fabric verbs -n 2 "
+                  "{0}/resend scarce",
+                  folder.path()),
+      patience);
+  INFO(end.output << end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("every byte right"));
+  CHECK_THAT(end.errors, !Contains("registrations_evicted=0"));
+}
+
 TEST_CASE("--explain says which device, and why", "[verbs]") {
   const finished end = over_verbs(2, "benchmarks/vb_latency -m 8 -i 1", "--explain");
   INFO(end.errors);

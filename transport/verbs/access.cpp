@@ -19,7 +19,10 @@ bool is_atomic(access_kind what) {
   return what == access_kind::fetch_add || what == access_kind::compare_swap;
 }
 bool is_put(access_kind what) {
-  return what == access_kind::put || what == access_kind::put_with_flag;
+  return what == access_kind::put || what == access_kind::put_apart || what == access_kind::put_with_flag;
+}
+bool holds_packets(access_kind what) {
+  return is_put(what) && what != access_kind::put_apart;
 }
 
 }  // namespace
@@ -46,9 +49,24 @@ std::size_t endpoint::complete_failures() {
 }
 
 region endpoint::register_memory(buffer local) {
-  if (local.size == 0) return {*registered_, nullptr, registered_->key_of(local, nullptr)};
-  ibv_mr* const mr = registered_->add(local);
-  return mr == nullptr ? region{} : region{*registered_, mr, registered_->key_of(local, mr)};
+  if (local.size == 0) return {*registered_, nullptr, false, registered_->key_of(local, {})};
+  const hold held = registered_->add(local);
+  return held ? region{*registered_, held.entry, held.kept, registered_->key_of(local, held)} : region{};
+}
+
+region endpoint::register_for_transfer(buffer local) {
+  if (local.size == 0) return register_memory(local);
+  const hold held = registered_->take(local);
+  return held ? region{*registered_, held.entry, held.kept, registered_->key_of(local, held)} : region{};
+}
+
+void endpoint::vouch(buffer block) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
+  registered_->kept().vouch({begin, begin + block.size});
+}
+
+void endpoint::forget(const std::byte* block) noexcept {
+  registered_->kept().forget(reinterpret_cast<std::uintptr_t>(block));
 }
 
 post_result endpoint::start(peer to, access_kind what, buffer local, const remote_key& key,
@@ -67,14 +85,13 @@ post_result endpoint::start(peer to, access_kind what, buffer local, const remot
       is_atomic(what) || (what == access_kind::put_with_flag && inline_bytes_ < sizeof first);
   if (l->under_way.full() || (needs_word && !words_.any())) return post_result::again;
 
-  ibv_mr* own = nullptr;
+  hold own;
   std::uint32_t local_key = 0;
   const bool copied = is_put(what) && bytes <= inline_bytes_;
   if (!is_atomic(what) && !copied) {
-    const ibv_mr* mr = registered_->find(local.data, bytes);
-    if (mr == nullptr) mr = own = registered_->add(local);
-    if (mr == nullptr) return post_result::down;  // it can go by packets
-    local_key = mr->lkey;
+    own = registered_->take_again({local.data, bytes});
+    if (!own) return post_result::down;  // it can go by packets
+    local_key = own.mr()->lkey;
   }
   op.start();
   access& a = l->under_way.push();
@@ -90,7 +107,7 @@ post_result endpoint::start(peer to, access_kind what, buffer local, const remot
   a.own = own;
   if (needs_word) a.word = words_.take();
   a.has_word = needs_word;
-  if (is_put(what)) ++l->puts_held;
+  if (holds_packets(what)) ++l->puts_held;
   look_after(*l);
   return post_result::pending;
 }
@@ -189,14 +206,14 @@ bool endpoint::pump(link& to) {
 }
 
 void endpoint::let_go(access& a) noexcept {
-  if (a.own != nullptr) registered_->remove(a.own);
+  registered_->give_back(a.own);
   if (a.has_word) words_.give_back(a.word);
 }
 
 void endpoint::finish_first(link& of, errc why) {
   access a = of.under_way[0];
   of.under_way.pop();
-  if (is_put(a.what)) --of.puts_held;
+  if (holds_packets(a.what)) --of.puts_held;
   if (is_atomic(a.what) && why == errc::success && !leaving_)
     std::memcpy(a.local, words_.at(a.word), sizeof(std::uint64_t));
   let_go(a);
@@ -295,7 +312,7 @@ void endpoint::on_opened(link& from, const control& word) {
   while (from.under_way.size() != 0) {
     access a = from.under_way[0];
     from.under_way.pop();
-    if (is_put(a.what)) --from.puts_held;
+    if (holds_packets(a.what)) --from.puts_held;
     let_go(a);
     if (!leaving_) refused_.push_back(a.op);
   }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <verbena/error.hpp>
 
 #include <algorithm>
@@ -25,6 +27,19 @@ std::uint32_t random_start() {
   return value & 0xffffff;
 }
 
+/// What may stay registered: no more than half of what the process may lock, so that the rest is left for what is under way,
+/// and of the machine's memory a quarter, shared with the ranks beside it.
+region_cache::bounds most_kept(std::uint64_t wanted, const ibv_device_attr& device, std::size_t ranks_here) {
+  rlimit locked{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur != RLIM_INFINITY)
+    wanted = std::min<std::uint64_t>(wanted, locked.rlim_cur / 2);
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0)
+    wanted = std::min(wanted, static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) / 4 /
+                                  std::max<std::size_t>(ranks_here, 1));
+  return {.bytes = wanted, .entries = static_cast<std::uint32_t>(std::clamp(device.max_mr / 4, 0, 1024))};
+}
+
 [[noreturn]] void refuse_device(const device_choice& device, const char* what, std::uint32_t wanted,
                                 int most) {
   throw error(errc::not_supported,
@@ -42,7 +57,9 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
   if (!domain_ || !channel_)
     throw error(errc::not_supported, fmt::format("{} gives no protection domain or completion channel: {}",
                                                  device_.text(), std::strerror(errno)));
-  registered_ = std::make_unique<registrations>(domain_.get());
+  registered_ = std::make_unique<registrations>(
+      domain_.get(),
+      most_kept(how_.kept_bytes, device_.attributes, page_ ? page_->local_ranks().size() : std::size_t{1}));
   make_queues(job_size - 1);
   make_links(job_size);
 }

@@ -58,6 +58,10 @@ class endpoint {
   region register_memory(buffer local);
 
   // arriving.cpp
+  region register_for_transfer(buffer local);
+  void vouch(buffer block) noexcept;
+  void forget(const std::byte* block) noexcept;
+  region_counts registration_counts() const noexcept { return registered_->kept().counts(); }
   /// Looks at completions; `only`: packets and flags of that peer only, others' wait. What it returns is valid until
   /// `release`, which must follow. `steps`: what else was done.
   std::span<const arrival> gather(base::nanoseconds now, const peer* only, std::size_t& steps);

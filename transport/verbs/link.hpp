@@ -6,10 +6,12 @@
 //   accesses   A's puts, gets and atomics to B, made at A's first one; there is another one for B's to A
 // So an access that is refused for its key, which breaks the queue pair it was on, loses no packet and nothing that B has
 // under way; what A had behind it was not carried out, and is done again on the queue pair made anew. In exchange a packet
-// waits here until the puts before it are acknowledged (rule 1 of the contract). A rendezvous waits for that anyway.
+// waits here until the puts before it are acknowledged (rule 1 of the contract), but for those that ask for no order
+// (put_apart): a rendezvous says itself when its put is through.
 #pragma once
 
 #include "transport/fabric.hpp"
+#include "transport/verbs/memory.hpp"
 #include "transport/verbs/queue_pair.hpp"
 #include "transport/verbs/region.hpp"
 
@@ -30,7 +32,7 @@ struct access {
   std::uint32_t local_key = 0;
   std::uint64_t first = 0;   ///< the flag, the addend, or what to compare with
   std::uint64_t second = 0;  ///< what to swap in
-  ibv_mr* own = nullptr;     ///< registered for this access alone
+  hold own;                  ///< held for this access
   std::uint32_t word = 0;    ///< of an atomic: its place in the memory for old values
   bool has_word = false;
   bool all_posted = false;
@@ -103,7 +105,7 @@ struct link {
   access_state accesses_are = access_state::closed;
   queue_pair accesses;
   access_ring under_way;        ///< in order; those whose requests are all posted first
-  std::uint32_t puts_held = 0;  ///< puts among them
+  std::uint32_t puts_held = 0;  ///< puts among them that packets must not overtake
   std::uint32_t round = 0;
   errc culprit = errc::success;  ///< broken: why the first of them failed
 

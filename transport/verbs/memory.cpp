@@ -2,37 +2,82 @@
 
 #include <sys/mman.h>
 
-namespace verbena::transport::verbs {
+#include <cerrno>
+#include <utility>
 
-ibv_mr* registrations::add(buffer local) {
-  const int access =
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-  ibv_mr* const mr = ibv_reg_mr(domain_, local.data, local.size, access);
-  if (mr != nullptr) ranges_.emplace(reinterpret_cast<std::uintptr_t>(local.data), mr);
-  return mr;
+namespace verbena::transport::verbs {
+namespace {
+
+memory_range range_of(buffer local) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(local.data);
+  return {begin, begin + local.size};
 }
 
-void registrations::remove(ibv_mr* which) noexcept {
-  const auto [first, last] = ranges_.equal_range(reinterpret_cast<std::uintptr_t>(which->addr));
+}  // namespace
+
+registrations::registrations(ibv_pd* domain, region_cache::bounds kept)
+    : domain_(domain), kept_(kept, [](void* mr) { ibv_dereg_mr(static_cast<ibv_mr*>(mr)); }) {}
+
+registrations::~registrations() {
+  for (auto& [begin, entry] : ranges_) ibv_dereg_mr(static_cast<ibv_mr*>(entry->what));
+}
+
+/// What is kept and not in use makes room for what is needed.
+ibv_mr* registrations::pin(memory_range range) noexcept {
+  const int access =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  for (;;) {
+    ibv_mr* const mr = ibv_reg_mr(domain_, reinterpret_cast<void*>(range.begin), range.size(), access);
+    if (mr != nullptr || (errno != ENOMEM && errno != EAGAIN && errno != ENOSPC)) return mr;
+    if (!kept_.evict()) return nullptr;
+  }
+}
+
+hold registrations::add(buffer local) {
+  auto made = std::make_unique<region_entry>();
+  made->where = range_of(local);
+  made->what = pin(made->where);
+  made->users = 1;
+  if (made->what == nullptr) return {};
+  return {ranges_.emplace(made->where.begin, std::move(made))->second.get(), false};
+}
+
+hold registrations::take(buffer local) {
+  const memory_range wanted = range_of(local);
+  if (region_entry* const found = kept_.use(wanted)) return {found, true};
+  if (const memory_range planned = kept_.prepare(wanted); !planned.empty())
+    if (ibv_mr* const mr = pin(planned)) {
+      if (region_entry* const made = kept_.keep(planned, mr)) return {made, true};
+      ibv_dereg_mr(mr);
+    }
+  return add(local);
+}
+
+hold registrations::take_again(buffer local) {
+  constexpr int tries = 8;  // ones that begin before it and end too soon; then it is registered once more
+  const memory_range wanted = range_of(local);
+  if (region_entry* const found = kept_.find(wanted)) return {found, true};
+  auto at = ranges_.upper_bound(wanted.begin);
+  for (int i = 0; i < tries && at != ranges_.begin(); ++i) {
+    region_entry& candidate = *(--at)->second;
+    if (!candidate.where.covers(wanted)) continue;
+    ++candidate.users;
+    return {&candidate, false};
+  }
+  return take(local);
+}
+
+void registrations::give_back(const hold& held) noexcept {
+  if (!held) return;
+  if (held.kept) return kept_.release(*held.entry);
+  if (--held.entry->users != 0) return;
+  ibv_dereg_mr(held.mr());
+  const auto [first, last] = ranges_.equal_range(held.entry->where.begin);
   for (auto at = first; at != last; ++at)
-    if (at->second == which) {
+    if (at->second.get() == held.entry) {
       ranges_.erase(at);
       break;
     }
-  ibv_dereg_mr(which);
-}
-
-ibv_mr* registrations::find(const std::byte* data, std::size_t size) const noexcept {
-  constexpr int tries =
-      8;  // registrations that begin before it and end too soon; then it is registered once more
-  const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  auto at = ranges_.upper_bound(begin);
-  for (int i = 0; i < tries && at != ranges_.begin(); ++i) {
-    --at;
-    const std::uintptr_t inside = begin - at->first;
-    if (inside <= at->second->length && size <= at->second->length - inside) return at->second;
-  }
-  return nullptr;
 }
 
 std::uint32_t checksum_of(const remote_key& key) noexcept {
@@ -50,11 +95,11 @@ std::uint32_t checksum_of(const remote_key& key) noexcept {
   return folded != 0 ? folded : 1;  // 0 says: no key
 }
 
-remote_key registrations::key_of(buffer local, const ibv_mr* mr) noexcept {
+remote_key registrations::key_of(buffer local, const hold& held) noexcept {
   remote_key key;
   key.address = reinterpret_cast<std::uintptr_t>(local.data);
   key.size = local.size;
-  key.keys[0] = mr != nullptr ? mr->rkey : 0;
+  key.keys[0] = held ? held.mr()->rkey : 0;
   key.keys[1] = ++serial_;
   key.kind = static_cast<std::uint8_t>(local.kind);
   key.handle = checksum_of(key);
@@ -62,7 +107,7 @@ remote_key registrations::key_of(buffer local, const ibv_mr* mr) noexcept {
 }
 
 void region::deregister() noexcept {
-  of_->remove(mr_);
+  of_->give_back({entry_, kept_});
 }
 
 void slot_pool::unmap::operator()(std::byte* memory) const noexcept {

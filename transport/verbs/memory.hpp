@@ -1,8 +1,9 @@
-// Memory that the device knows: what users registered, and the fixed slots that packets are sent from and received into.
-// It must not know peers.
+// Memory that the device knows: what users registered, what stays registered between transfers (region_cache.hpp), and the
+// fixed slots that packets are sent from and received into. It must not know peers.
 #pragma once
 
 #include "transport/fabric.hpp"
+#include "transport/region_cache.hpp"
 #include "transport/verbs/objects.hpp"
 #include "transport/verbs/region.hpp"
 
@@ -14,21 +15,42 @@
 
 namespace verbena::transport::verbs {
 
-/// Ranges that are registered, by address: an access of our own needs the local key of its buffer.
+/// One use of a registration.
+struct hold {
+  region_entry* entry = nullptr;
+  bool kept = false;  ///< it stays registered when nobody uses it any more
+  explicit operator bool() const noexcept { return entry != nullptr; }
+  ibv_mr* mr() const noexcept { return static_cast<ibv_mr*>(entry->what); }
+};
+
+/// Ranges that are registered, by address: an access of our own needs the local key of its buffer. A registration goes
+/// with its last use, unless it is kept (region_cache.hpp).
 class registrations {
  public:
-  explicit registrations(ibv_pd* domain) noexcept : domain_(domain) {}
+  registrations(ibv_pd* domain, region_cache::bounds kept);
+  ~registrations();
+  registrations(const registrations&) = delete;
+  registrations& operator=(const registrations&) = delete;
 
-  /// Null: refused (locked memory, or the device's own limits).
-  ibv_mr* add(buffer local);
-  void remove(ibv_mr* which) noexcept;
-  /// A registration that covers the whole buffer, or null.
-  ibv_mr* find(const std::byte* data, std::size_t size) const noexcept;
-  remote_key key_of(buffer local, const ibv_mr* mr) noexcept;
+  /// A new one, not kept. Empty: refused (locked memory, or the device's own limits), although all that was kept and not
+  /// in use was let go.
+  hold add(buffer local);
+  /// For a transfer: a kept one if it can be. Empty: refused.
+  hold take(buffer local);
+  /// The same for who mostly holds one for this memory already, and does not count twice.
+  hold take_again(buffer local);
+  void give_back(const hold& held) noexcept;
+
+  remote_key key_of(buffer local, const hold& held) noexcept;
+
+  region_cache& kept() noexcept { return kept_; }
 
  private:
+  ibv_mr* pin(memory_range range) noexcept;
+
   ibv_pd* domain_;
-  std::multimap<std::uintptr_t, ibv_mr*> ranges_;
+  region_cache kept_;
+  std::multimap<std::uintptr_t, std::unique_ptr<region_entry>> ranges_;  ///< the others, by their begin
   std::uint32_t serial_ = 0;
 };
 

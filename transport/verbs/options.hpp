@@ -1,6 +1,7 @@
 // How a rank wants its verbs fabric.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -10,6 +11,9 @@ struct options {
   std::string device;  ///< "name" or "name:port"; empty: the fastest active port
   /// Use the device's atomics although the processor's are not atomic together with them. False: only where they are.
   bool any_atomics = false;
+  /// Bytes of memory that somebody vouches for that stay registered between transfers; less, if the process may lock
+  /// less. 0: none do.
+  std::uint64_t kept_bytes = std::uint64_t{1} << 30;
   std::function<void()> wake;  ///< from another thread: something came after `arm`. Empty: nobody sleeps
 };
 

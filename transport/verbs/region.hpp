@@ -8,7 +8,9 @@
 #include <span>
 #include <utility>
 
-struct ibv_mr;
+namespace verbena::transport {
+struct region_entry;
+}
 
 namespace verbena::transport::verbs {
 
@@ -18,18 +20,23 @@ class registrations;
 class region {
  public:
   region() = default;
-  region(registrations& of, ibv_mr* mr, const remote_key& key) noexcept : of_(&of), mr_(mr), key_(key) {}
+  region(registrations& of, region_entry* entry, bool kept, const remote_key& key) noexcept
+      : of_(&of), entry_(entry), kept_(kept), key_(key) {}
   region(region&& other) noexcept
-      : of_(std::exchange(other.of_, nullptr)), mr_(std::exchange(other.mr_, nullptr)), key_(other.key_) {}
+      : of_(std::exchange(other.of_, nullptr)),
+        entry_(std::exchange(other.entry_, nullptr)),
+        kept_(other.kept_),
+        key_(other.key_) {}
   region& operator=(region&& other) noexcept {
     region old(std::move(*this));
     of_ = std::exchange(other.of_, nullptr);
-    mr_ = std::exchange(other.mr_, nullptr);
+    entry_ = std::exchange(other.entry_, nullptr);
+    kept_ = other.kept_;
     key_ = other.key_;
     return *this;
   }
   ~region() {
-    if (mr_ != nullptr) deregister();
+    if (entry_ != nullptr) deregister();
   }
 
   remote_key key() const noexcept { return key_; }
@@ -39,11 +46,13 @@ class region {
   void deregister() noexcept;
 
   registrations* of_ = nullptr;
-  ibv_mr* mr_ = nullptr;  ///< null: of no bytes
+  region_entry* entry_ = nullptr;  ///< null: of no bytes
+  bool kept_ = false;
   remote_key key_;
 };
 
-enum class access_kind : std::uint8_t { put, put_with_flag, get, fetch_add, compare_swap };
+/// put_apart: packets posted behind it may arrive before it is visible.
+enum class access_kind : std::uint8_t { put, put_apart, put_with_flag, get, fetch_add, compare_swap };
 
 /// What poll has to report.
 struct arrival {

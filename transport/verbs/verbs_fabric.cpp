@@ -35,6 +35,18 @@ peer_limits verbs_fabric::limits(peer to) const noexcept {
 region verbs_fabric::register_memory(buffer local) {
   return end_ ? end_->register_memory(local) : region{};
 }
+region verbs_fabric::register_for_transfer(buffer local) {
+  return end_ ? end_->register_for_transfer(local) : region{};
+}
+void verbs_fabric::vouch(buffer block) noexcept {
+  if (end_) end_->vouch(block);
+}
+void verbs_fabric::forget(const std::byte* block) noexcept {
+  if (end_) end_->forget(block);
+}
+region_counts verbs_fabric::registration_counts() const noexcept {
+  return end_ ? end_->registration_counts() : region_counts{};
+}
 bool verbs_fabric::arm() {
   return !end_ || end_->arm();
 }

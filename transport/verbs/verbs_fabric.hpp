@@ -8,6 +8,7 @@
 
 #include "base/job_page.hpp"
 #include "transport/fabric.hpp"
+#include "transport/region_cache.hpp"
 #include "transport/verbs/options.hpp"
 #include "transport/verbs/region.hpp"
 
@@ -50,6 +51,10 @@ class verbs_fabric {
   post_result put(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return start(to, access_kind::put, local, key, offset, 0, 0, op);
   }
+  /// A put that packets posted behind it may overtake, for who tells the other side himself once it is through.
+  post_result put_apart(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
+    return start(to, access_kind::put_apart, local, key, offset, 0, 0, op);
+  }
   post_result get(peer to, buffer local, const remote_key& key, std::uint64_t offset, operation& op) {
     return start(to, access_kind::get, local, key, offset, 0, 0, op);
   }
@@ -66,6 +71,12 @@ class verbs_fabric {
     return start(to, access_kind::compare_swap, local, key, offset, expected, desired, op);
   }
   region register_memory(buffer local);
+  /// For one transfer: where somebody vouches for the memory, its registration, and with it the key, may outlive the region.
+  region register_for_transfer(buffer local);
+  /// This memory stays where it is until `forget`, so its registrations may be kept.
+  void vouch(buffer block) noexcept;
+  void forget(const std::byte* block) noexcept;
+  region_counts registration_counts() const noexcept;
 
   template <class Sink>
   std::size_t poll(base::nanoseconds now, Sink& sink) {

@@ -11,7 +11,8 @@ namespace verbena {
 
 /// A resource whose buffers lie in this rank's part of the node's shared segment while there is room, and in
 /// ordinary memory beyond that, for alignments above a page, and in a job that has no segment: everything
-/// works with either, and is slower with the second. A buffer of the segment is aligned to 64 bytes at least.
+/// works with either, and is slower with the second. Between ranks that reach each other over an RDMA device the
+/// buffers stay registered with it from one message to the next (`VERBENA_KEEP_REGISTERED`). A buffer of the segment is aligned to 64 bytes at least.
 /// It costs more than malloc: meant for buffers that stay. Lives as long as the context, and what it gave out
 /// must be back by then. One thread at a time.
 ///
