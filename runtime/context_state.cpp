@@ -125,6 +125,7 @@ void context_state::connect() {
     transport::verbs::options how;
     how.device = settings_.device;
     how.kept_bytes = settings_.keep_registered;
+    how.link_timeout = static_cast<base::nanoseconds>(settings_.link_timeout_s) * base::second;
     how.wake = wake;
     fabric_->add(std::make_unique<transport::verbs::verbs_fabric>(peer{job.self}, job.size, page, std::move(how)));
     boot_->publish(verbs_key, fabric_->verbs_address());

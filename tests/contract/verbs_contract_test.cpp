@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -144,6 +145,52 @@ TEST_CASE("a put larger than any message of the device moves in pieces", "[verbs
   CHECK(found.text() == "");
 }
 
+TEST_CASE("packets wait for a put, but not for one that asks for no order", "[verbs]") {
+  report found;
+  bench<verbs_set> b(2, found);
+  auto source = b.make_memory(1 << 20), target = b.make_memory(1 << 20);
+  const auto remote = b.registered(1, target);
+  using verbena::transport::operation;
+  for (std::uint64_t lap = 0; lap < 3; ++lap) {
+    CAPTURE(lap);
+    tracked &ordered = b.make_operation(0), &apart = b.make_operation(0);
+    fill(source, lap);
+    b.post(ordered, [&](operation& o) { return b.at(0).put(peer{1}, b.whole(source), remote.key(), 0, o); });
+    CHECK(b.try_send(0, 1, 2 * lap, 16) == post_result::again);
+    b.send(0, 1, 2 * lap, 16);
+    CHECK(ordered.ends == 1);
+    CHECK(matches(target, lap));
+    fill(source, 10 + lap);
+    b.post(apart,
+           [&](operation& o) { return b.at(0).put_apart(peer{1}, b.whole(source), remote.key(), 0, o); });
+    CHECK(b.try_send(0, 1, 2 * lap + 1, 16) == post_result::done);
+    CHECK(within(10 * verbena::base::second, b, [&] { return apart.ends == 1; }));
+    CHECK(matches(target, 10 + lap));
+  }
+  b.settle();
+  CHECK(b.seen(1).packets() == 6);
+  CHECK(found.text() == "");
+}
+
+TEST_CASE("a registration stays until the last access that uses it has ended", "[verbs]") {
+  report found;
+  bench<verbs_set> b(2, found);
+  auto source = b.make_memory(1 << 20), target = b.make_memory(1 << 20);
+  const auto remote = b.registered(1, target);
+  fill(source, 3);
+  tracked& put = b.make_operation(0);
+  {
+    const auto gone = b.registered(0, source);
+    b.post(put, [&](verbena::transport::operation& o) {
+      return b.at(0).put(peer{1}, b.whole(source), remote.key(), 0, o);
+    });
+  }
+  CHECK(within(10 * verbena::base::second, b, [&] { return put.ends == 1; }));
+  CHECK(put.op.result.error == verbena::errc::success);
+  CHECK(matches(target, 3));
+  CHECK(found.text() == "");
+}
+
 TEST_CASE("whoever sleeps is woken by what arrives", "[verbs]") {
   using namespace verbena;
   testing::shm_node node(2);
@@ -169,4 +216,38 @@ TEST_CASE("whoever sleeps is woken by what arrives", "[verbs]") {
     CHECK(seen.packets() == static_cast<std::size_t>(lap));
     for (int quiet = 0; quiet < 10;) quiet = two.poll(base::steady_now(), seen) == 0 ? quiet + 1 : 0;
   }
+}
+
+// The last one: for a while after it the kernel tells of addresses that come back, which wakes sleepers.
+TEST_CASE("a port that is down too long ends all links, and says so", "[verbs][faults]") {
+  using namespace verbena;
+  transport::verbs::options how;
+  how.link_timeout = base::second;
+  transport::verbs::verbs_fabric one(peer{0}, 2, nullptr, how), two(peer{1}, 2, nullptr, how);
+  REQUIRE(one.attach(peer{1}, two.address()));
+  REQUIRE(two.attach(peer{0}, one.address()));
+  recorder seen;
+  seen.polling = true;
+  const auto poll_for = [&](base::nanoseconds limit) {
+    for (const auto end = base::steady_now() + limit; base::steady_now() < end && seen.events.empty();
+         ::usleep(100))
+      one.poll(base::steady_now(), seen);
+  };
+  REQUIRE(std::system("ip link set eth0 down; sleep 0.3; ip link set eth0 up") == 0);
+  poll_for(2 * base::second);
+  CHECK(seen.events.empty());  // it came back in time
+  REQUIRE(std::system("ip link set eth0 down") == 0);
+  const auto start = base::steady_now();
+  poll_for(10 * base::second);
+  const auto took = base::steady_now() - start;
+  REQUIRE(std::system("ip link set eth0 up") == 0);
+  for (int i = 0; i < 100 && std::system("grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state") != 0; ++i)
+    ::usleep(100'000);
+  REQUIRE(seen.events.size() == 1);
+  CHECK(took >= base::second);
+  CHECK(took < 3 * base::second);
+  CHECK(seen.events[0].what == event::kind::down);
+  CHECK(seen.events[0].why == errc::link_down);
+  CHECK_THAT(one.last_words(peer{1}), Catch::Contains("rxe0 port 1") && Catch::Contains("no link for 1 s") &&
+                                          Catch::Contains("PORT_ERR (the port went down)"));
 }

@@ -1,4 +1,5 @@
 // What of verbs needs no device: what ranks publish, keys, and the words for failures.
+#include "transport/verbs/device_events.hpp"
 #include "transport/verbs/memory.hpp"
 #include "transport/verbs/status.hpp"
 #include "transport/verbs/wire.hpp"
@@ -75,6 +76,22 @@ TEST_CASE("every status has words of its own", "[verbs]") {
     CHECK((row.code == errc::success) == (s == 0));
   }
   CHECK(row_of(IBV_WC_TM_RNDV_INCOMPLETE).code == errc::link_down);
+}
+
+TEST_CASE("every event has words of its own", "[verbs]") {
+  std::set<std::string_view> names;
+  for (int e = 0; e <= IBV_EVENT_WQ_FATAL; ++e) {
+    const event_row& row = row_of(static_cast<ibv_event_type>(e));
+    CAPTURE(e, row.name);
+    CHECK(row.what == e);
+    CHECK(names.insert(row.name).second);
+    CHECK_FALSE(row.meaning.empty());
+  }
+  CHECK(row_of(static_cast<ibv_event_type>(31)).follows == consequence::none);
+  for (const ibv_event_type e : {IBV_EVENT_DEVICE_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_SRQ_ERR})
+    CHECK(row_of(e).follows == consequence::all);
+  CHECK(row_of(IBV_EVENT_PORT_ERR).follows == consequence::port_down);
+  CHECK(row_of(IBV_EVENT_PORT_ACTIVE).follows == consequence::port_up);
 }
 
 TEST_CASE("a key with a wrong bit has a wrong checksum", "[verbs]") {

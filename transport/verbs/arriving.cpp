@@ -2,7 +2,6 @@
 #include "transport/verbs/endpoint.hpp"
 
 #include "base/check.hpp"
-#include "transport/verbs/status.hpp"
 
 #include <fmt/format.h>
 
@@ -41,7 +40,10 @@ std::span<const arrival> endpoint::gather(base::nanoseconds now, const peer* onl
       }
       all_seen = count < completions_per_look;
     }
-  if (++ticks_ % gathers_per_news == 0) read_news();
+  if (++ticks_ % gathers_per_news == 0 || events_->any()) {
+    read_news();
+    if (look_at_device(now)) ++steps_;
+  }
   if (!busy_.empty()) look_after_busy();
   if (!closing_.empty() && only == nullptr && all_seen && kept_.empty()) bury_the_closed();
   steps = steps_;
@@ -170,20 +172,6 @@ void endpoint::on_control(link& from, std::span<const std::byte> bytes) {
   look_after(from);
 }
 
-/// A request or the receiving of one failed, and with it the connection.
-void endpoint::on_failure(link& of, owner as, const ibv_wc& wc) {
-  if (!of.reachable()) return;  // expected: it is being closed
-  const status_row& row = row_of(wc.status);
-  ibv_port_attr port{};
-  const bool asked = ibv_query_port(device_.context.get(), device_.port_number, &port) == 0;
-  close(of,
-        row.code == errc::access_denied || row.code == errc::invalid_argument ? errc::link_down : row.code,
-        fmt::format("{} to rank {}, {}: {}: {} (vendor's code {}); look at: {} The port here is {}.",
-                    device_.text(), of.who.index, as == owner::packets ? "packets" : "accesses to memory",
-                    row.name, row.meaning, wc.vendor_err, row.look_at,
-                    asked ? port_state_text(port.state) : "gone"));
-}
-
 void endpoint::release() noexcept {
   to_post_.insert(to_post_.end(), held_.begin(), held_.end());
   held_.clear();
@@ -238,7 +226,7 @@ bool endpoint::arm() {
   if (count > 0) return false;
   if (!how_.wake || watcher_) return true;
   try {
-    watcher_ = std::make_unique<watcher>(*channel_, how_.wake);
+    watcher_ = std::make_unique<watcher>(*channel_, *events_, how_.wake);
     return true;
   } catch (const std::exception&) {
     return false;  // no thread to be had: this rank does not sleep

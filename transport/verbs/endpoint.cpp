@@ -60,7 +60,9 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
   registered_ = std::make_unique<registrations>(
       domain_.get(),
       most_kept(how_.kept_bytes, device_.attributes, page_ ? page_->local_ranks().size() : std::size_t{1}));
+  events_ = std::make_unique<device_events>(*device_.context, device_.port_number);
   make_queues(job_size - 1);
+  watch_receives();
   make_links(job_size);
 }
 

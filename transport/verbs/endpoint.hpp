@@ -1,6 +1,7 @@
 // One rank's end of all its verbs connections: device, completion queue, shared receive queue, slots, and a link per peer.
 // It posts work requests and turns completions into arrivals, which verbs_fabric hands to the sink. Its member functions
-// are spread over files by what they do: endpoint.cpp (made, ended), sending.cpp, access.cpp, arriving.cpp, closing.cpp.
+// are spread over files by what they do: endpoint.cpp (made, ended), sending.cpp, access.cpp, arriving.cpp, troubles.cpp,
+// closing.cpp.
 //
 // What bounds what:
 //   receives posted  = peers x (lease + flags + words): a peer has at most `lease` packets, `flags` flags and a few control
@@ -13,6 +14,7 @@
 #include "base/job_page.hpp"
 #include "transport/fabric.hpp"
 #include "transport/verbs/device.hpp"
+#include "transport/verbs/device_events.hpp"
 #include "transport/verbs/link.hpp"
 #include "transport/verbs/memory.hpp"
 #include "transport/verbs/options.hpp"
@@ -56,12 +58,12 @@ class endpoint {
   post_result start(peer to, access_kind what, buffer local, const remote_key& key, std::uint64_t offset,
                     std::uint64_t first, std::uint64_t second, operation& op);
   region register_memory(buffer local);
-
-  // arriving.cpp
   region register_for_transfer(buffer local);
   void vouch(buffer block) noexcept;
   void forget(const std::byte* block) noexcept;
   region_counts registration_counts() const noexcept { return registered_->kept().counts(); }
+
+  // arriving.cpp
   /// Looks at completions; `only`: packets and flags of that peer only, others' wait. What it returns is valid until
   /// `release`, which must follow. `steps`: what else was done.
   std::span<const arrival> gather(base::nanoseconds now, const peer* only, std::size_t& steps);
@@ -114,8 +116,16 @@ class endpoint {
   void look_after_busy();
   void on_packet(link& from, std::uint32_t slot, std::span<const std::byte> bytes);
   void on_control(link& from, std::span<const std::byte> bytes);
-  void on_failure(link& of, owner as, const ibv_wc& wc);
   void post_receives() noexcept;
+
+  // troubles.cpp
+  void on_failure(link& of, owner as, const ibv_wc& wc);
+  bool look_at_device(base::nanoseconds now);
+  void on_event(const device_event& event, base::nanoseconds now);
+  void on_address_change(const device_event& event);
+  void watch_receives() noexcept;
+  void close_all(errc why, const std::string& words);
+  std::string port_words() const;
 
   // closing.cpp
   void read_news();
@@ -136,6 +146,7 @@ class endpoint {
   slot_pool outgoing_;
   slot_pool words_;  ///< 8 bytes each: where atomics leave old values
   std::unique_ptr<registrations> registered_;
+  std::unique_ptr<device_events> events_;
   std::vector<std::unique_ptr<link>> links_;       ///< by peer; null: this rank itself
   std::unordered_map<std::uint32_t, role> roles_;  ///< by queue pair number
   std::vector<std::byte> address_;
@@ -161,6 +172,10 @@ class endpoint {
   std::vector<link*> closing_;
   std::size_t steps_ = 0;
   base::nanoseconds now_ = 0;
+  base::nanoseconds events_read_ = 0;      ///< by this thread, there being no helper
+  base::nanoseconds port_down_since_ = 0;  ///< 0: it is up
+  bool receives_low_ = false;
+  std::string remark_;  ///< what the device said last that may be why something fails
   std::uint32_t news_seen_ = ~std::uint32_t{0};
   std::uint32_t ticks_ = 0;
   bool dead_ = false;                 ///< as a process that has ended

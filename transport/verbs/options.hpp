@@ -1,6 +1,8 @@
 // How a rank wants its verbs fabric.
 #pragma once
 
+#include "base/clock.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -14,6 +16,7 @@ struct options {
   /// Bytes of memory that somebody vouches for that stay registered between transfers; less, if the process may lock
   /// less. 0: none do.
   std::uint64_t kept_bytes = std::uint64_t{1} << 30;
+  base::nanoseconds link_timeout = 10 * base::second;  ///< the port may be down for so long
   std::function<void()> wake;  ///< from another thread: something came after `arm`. Empty: nobody sleeps
 };
 

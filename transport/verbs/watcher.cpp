@@ -12,9 +12,14 @@
 #include <cstdint>
 
 namespace verbena::transport::verbs {
+namespace {
 
-watcher::watcher(ibv_comp_channel& channel, std::function<void()> wake)
-    : channel_(channel), wake_(std::move(wake)), end_(::eventfd(0, EFD_CLOEXEC)) {
+constexpr int port_looks_ms = 100;
+
+}  // namespace
+
+watcher::watcher(ibv_comp_channel& channel, device_events& events, std::function<void()> wake)
+    : channel_(channel), events_(events), wake_(std::move(wake)), end_(::eventfd(0, EFD_CLOEXEC)) {
   if (!end_) throw error(errc::system, "cannot make an eventfd for the thread that watches the RDMA device");
   ::fcntl(channel.fd, F_SETFL, ::fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
   sigset_t all, before;
@@ -31,9 +36,13 @@ watcher::~watcher() {
 
 void watcher::watch() noexcept {
   for (;;) {
-    pollfd wanted[2] = {{channel_.fd, POLLIN, 0}, {end_.get(), POLLIN, 0}};
-    if (::poll(wanted, 2, -1) < 0) continue;
+    pollfd wanted[3] = {{channel_.fd, POLLIN, 0}, {end_.get(), POLLIN, 0}, {events_.descriptor(), POLLIN, 0}};
+    // While the port is down the rank looks now and then how long it has been.
+    const int ready = ::poll(wanted, 3, events_.port_is_down() ? port_looks_ms : -1);
+    if (ready < 0) continue;
     if (wanted[1].revents != 0) return;
+    if (ready == 0 || (wanted[2].revents != 0 && events_.read())) wake_();
+    if (wanted[0].revents == 0) continue;
     ibv_cq* queue = nullptr;
     void* unused = nullptr;
     if (ibv_get_cq_event(&channel_, &queue, &unused) != 0) continue;

@@ -1,8 +1,9 @@
-// The one helper thread: it sleeps on the completion channel for a rank that sleeps on its doorbell, and rings it. It
-// moves no data. Made when a rank first goes to sleep.
+// The one helper thread: it sleeps on the completion channel and on the device's events for a rank that sleeps on its
+// doorbell, and rings it. It moves no data. Made when a rank first goes to sleep.
 #pragma once
 
 #include "base/fd.hpp"
+#include "transport/verbs/device_events.hpp"
 
 #include <infiniband/verbs.h>
 
@@ -13,8 +14,8 @@ namespace verbena::transport::verbs {
 
 class watcher {
  public:
-  /// The channel outlives it.
-  watcher(ibv_comp_channel& channel, std::function<void()> wake);
+  /// The channel and the events outlive it.
+  watcher(ibv_comp_channel& channel, device_events& events, std::function<void()> wake);
   ~watcher();
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
@@ -23,6 +24,7 @@ class watcher {
   void watch() noexcept;
 
   ibv_comp_channel& channel_;
+  device_events& events_;
   std::function<void()> wake_;
   base::unique_fd end_;  ///< readable: the thread is to end
   std::thread thread_;

@@ -1,0 +1,130 @@
+// What goes wrong with a connection or with the device, and the sentence it becomes.
+#include "transport/verbs/endpoint.hpp"
+
+#include "transport/verbs/status.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace verbena::transport::verbs {
+namespace {
+
+constexpr base::nanoseconds event_interval = 10 * base::millisecond;
+constexpr std::uint32_t few_receives = 8;
+
+}  // namespace
+
+/// "The port here is ACTIVE. Before that the device said: ..."
+std::string endpoint::port_words() const {
+  ibv_port_attr port{};
+  const bool asked = ibv_query_port(device_.context.get(), device_.port_number, &port) == 0;
+  return fmt::format("The port here is {}.{}{}", asked ? port_state_text(port.state) : "gone",
+                     remark_.empty() ? "" : " Last the device said ", remark_);
+}
+
+/// A request or the receiving of one failed, and with it the connection.
+void endpoint::on_failure(link& of, owner as, const ibv_wc& wc) {
+  if (!of.reachable()) return;  // expected: it is being closed
+  const status_row& row = row_of(wc.status);
+  if (events_->read()) look_at_device(now_);  // it may have said why
+  if (!of.reachable()) return;
+  // With our own port down nothing is known of the peer.
+  const bool unknown_end =
+      row.code == errc::access_denied || row.code == errc::invalid_argument || port_down_since_ != 0;
+  close(of, unknown_end ? errc::link_down : row.code,
+        fmt::format("{} to rank {}, {}: {}: {} (vendor's code {}); look at: {} {}", device_.text(),
+                    of.who.index, as == owner::packets ? "packets" : "accesses to memory", row.name,
+                    row.meaning, wc.vendor_err, row.look_at, port_words()));
+}
+
+/// True: there was something.
+bool endpoint::look_at_device(base::nanoseconds now) {
+  if (!watcher_ && now - events_read_ >= event_interval) {
+    events_read_ = now;
+    events_->read();
+  }
+  if (receives_low_) watch_receives();
+  const bool found = events_->any();
+  if (found)
+    for (const device_event& event : events_->take()) on_event(event, now);
+  if (port_down_since_ != 0 && now - port_down_since_ >= how_.link_timeout) {
+    port_down_since_ = 0;  // once is enough: no link is left
+    close_all(
+        errc::link_down,
+        fmt::format("{}: no link for {} s: is its cable in, and its interface up (rdma link, ip link)? {}",
+                    device_.text(), how_.link_timeout / base::second, port_words()));
+  }
+  return found;
+}
+
+void endpoint::on_event(const device_event& event, base::nanoseconds now) {
+  const event_row& row = *event.row;
+  const std::string words = fmt::format("{} ({})", row.name, row.meaning);
+  switch (row.follows) {
+    case consequence::none:
+      return;
+    case consequence::port_down:
+      remark_ = words + ".";
+      if (port_down_since_ == 0) port_down_since_ = now;
+      return;
+    case consequence::port_up:
+      remark_ = words + ".";
+      port_down_since_ = 0;
+      return;
+    case consequence::address:
+      return on_address_change(event);
+    case consequence::receives_low:
+      receives_low_ = true;
+      return;
+    case consequence::queue_pair: {
+      // Of the other two a failed access tells, which is done again where it should be.
+      const auto found = roles_.find(event.number);
+      if (found != roles_.end() && found->second.as == owner::packets)
+        close(*found->second.of, errc::link_down,
+              fmt::format("{} to rank {}, packets: {}", device_.text(), found->second.of->who.index, words));
+      return;
+    }
+    case consequence::all:
+      remark_ = words + ".";
+      close_all(errc::link_down,
+                fmt::format("{}: {}; look at the kernel's log (dmesg)", device_.text(), words));
+      return;
+  }
+}
+
+/// Connections that are made keep the address they have; but with it gone, answers may not find the way back.
+void endpoint::on_address_change(const device_event& event) {
+  if (!device_.ethernet()) {
+    ibv_port_attr port{};
+    if (ibv_query_port(device_.context.get(), device_.port_number, &port) == 0 &&
+        port.lid != device_.port.lid)
+      remark_ = fmt::format("{}: LID {} became {}: connections go on to the old one.", event.row->name,
+                            device_.port.lid, port.lid);
+    return;
+  }
+  ibv_gid gid{};
+  const bool there = ibv_query_gid(device_.context.get(), device_.port_number, device_.gid_index, &gid) == 0;
+  if (there && std::memcmp(gid.raw, device_.gid.raw, sizeof gid.raw) == 0) return;
+  static constexpr ibv_gid none{};
+  const bool empty = !there || std::memcmp(gid.raw, none.raw, sizeof gid.raw) == 0;
+  remark_ = fmt::format("{}: GID {} was {} and is {}: has the address of the network card changed?",
+                        event.row->name, device_.gid_index, gid_text(device_.gid),
+                        empty ? std::string("empty") : gid_text(gid));
+}
+
+/// The device tells, once, when few posted receives are left. Leases see to it that some always are; so it says that this
+/// rank is behind with its messages, and that it had better wake.
+void endpoint::watch_receives() noexcept {
+  receives_low_ = false;
+  ibv_srq_attr limit{};
+  limit.srq_limit = few_receives;
+  ibv_modify_srq(receives_.get(), &limit, IBV_SRQ_LIMIT);  // a device that cannot has one warning less
+}
+
+void endpoint::close_all(errc why, const std::string& words) {
+  for (auto& l : links_)
+    if (l) close(*l, why, words);
+}
+
+}  // namespace verbena::transport::verbs
