@@ -2,7 +2,7 @@
 """Runs a command in a virtual machine of its own, with Debian's stock kernel and this machine's files.
 
   bed.py --bed FOLDER fetch
-  bed.py --bed FOLDER run [--cpus N] [--memory MIB] [--rdma] [--setup TEXT] [--seconds S] -- COMMAND...
+  bed.py --bed FOLDER run [--guests N] [--cpus N] [--memory MIB] [--rdma] [--setup TEXT] [--seconds S] -- COMMAND...
 
 The guest sees this machine's root read-only under an overlay in memory, so every program installed or built here
 runs there at the same path, and what it writes is gone afterwards. The kernel is fetched from Debian once and unpacked
@@ -11,9 +11,13 @@ printed, its status returned; 125: the guest did not come up, or SETUP (shell te
 command did not end in time. The folder named by VERBENA_TEST_FOLDER is shared, writable, under its own path.
 
 With --rdma the guest has a network card, and on it the kernel's own RDMA device in software (Soft-RoCE): rxe0 over
-eth0, 10.0.0.1, ready when COMMAND begins."""
+eth0, 10.0.0.1, ready when COMMAND begins.
+
+With --guests 2 there are two of them, their cards linked to each other and to nothing else, 10.0.0.1 and 10.0.0.2. COMMAND
+runs in both, and finds 1 or 2 in VERBENA_GUEST; the status is the first one that is not 0."""
 
 import argparse
+import contextlib
 import os
 import shlex
 import shutil
@@ -26,19 +30,28 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BOOT_MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
-NETWORK_CARD = ("-netdev", "user,id=net0,restrict=on", "-device", "virtio-net-pci,romfile=,netdev=net0")
 
 # The port is ready once it is active and its table has the GID of the IPv4 address: both come after the command that
 # asks for them has returned. crc32_generic: without it the kernel refuses to make the device, and says ENOENT.
-SOFT_ROCE = """modprobe -a virtio_net crc32_generic rdma_rxe rdma_ucm
+SOFT_ROCE = """number=%d
+modprobe -a virtio_net crc32_generic rdma_rxe rdma_ucm
 ip link set eth0 up
-ip addr add 10.0.0.1/24 dev eth0
+ip addr add 10.0.0.$number/24 dev eth0
 rdma link add rxe0 type rxe netdev eth0
 port=/sys/class/infiniband/rxe0/ports/1
-ready() { grep -q ACTIVE $port/state && cat $port/gids/* 2>/dev/null | grep -q ffff:0a00:0001 && ls /dev/infiniband/uverbs0; }
+ready() { grep -q ACTIVE $port/state && cat $port/gids/* 2>/dev/null | grep -q ffff:0a00:000$number && ls /dev/infiniband/uverbs0; }
 for i in $(seq 100); do ready && break; sleep 0.1; done
 ready
 """
+
+
+def network_card(number, guests, folder):
+    """Two guests' cards are joined by a socket, which the first one makes."""
+    link = "user,id=net0,restrict=on"
+    if guests == 2:
+        server = "on" if number == 1 else "off"
+        link = f"stream,id=net0,server={server},addr.type=unix,addr.path={folder}/link"
+    return ("-netdev", link, "-device", f"virtio-net-pci,romfile=,netdev=net0,mac=52:54:00:00:00:{number:02x}")
 
 
 def output_of(*command, **how):
@@ -103,15 +116,15 @@ class Bed:
 class Guest:
     """One virtual machine, from start to power-off. Ends with the `with` block, whatever happens in it."""
 
-    def __init__(self, bed, name, command, cpus, memory, setup, devices=("-nic", "none")):
+    def __init__(self, bed, number, command, cpus, memory, setup, devices=("-nic", "none")):
         self.share = Path(tempfile.mkdtemp(prefix="verbena-guest-"))
         shared = os.environ.get("VERBENA_TEST_FOLDER", "")
         self.outside = Path(shared) if shared else None
         (self.share / "shared").mkdir()
         shutil.copy(HERE / "boot.sh", self.share)
-        settings = {"KERNEL": bed.kernel, "NAME": name, "SETUP": setup, "SHARED": shared}
+        settings = {"KERNEL": bed.kernel, "NAME": f"guest{number}", "SETUP": setup, "SHARED": shared}
         (self.share / "settings").write_text("".join(f"{k}={shlex.quote(str(v))}\n" for k, v in settings.items()))
-        (self.share / "command").write_text(f"cd {shlex.quote(os.getcwd())}\n{command}\n")
+        (self.share / "command").write_text(f"export VERBENA_GUEST={number}\ncd {shlex.quote(os.getcwd())}\n{command}\n")
         self.console = open(self.share / "console", "wb")
         self.machine = subprocess.Popen(
             ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", str(memory),
@@ -155,7 +168,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bed", required=True, help="folder for the kernel")
     parser.add_argument("what", choices=("fetch", "run"))
-    parser.add_argument("--cpus", type=int, default=2)
+    parser.add_argument("--guests", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--cpus", type=int, default=0, help="of each guest; default: 2, or 1 of two guests")
     parser.add_argument("--memory", type=int, default=1536)
     parser.add_argument("--rdma", action="store_true")
     parser.add_argument("--setup", default="")
@@ -169,12 +183,29 @@ def main():
     bed.fetch()
     if options.what == "fetch":
         return 0
-    setup, devices = options.setup, ("-nic", "none")
-    if options.rdma:
-        setup, devices = SOFT_ROCE + setup, NETWORK_CARD
-    with Guest(bed, "guest", shlex.join(command), options.cpus, options.memory, setup, devices) as guest:
-        status = guest.wait(options.seconds)
-        sys.stdout.write(guest.output())
+    if options.guests == 2 and not options.rdma:
+        parser.error("two guests have nothing in common without --rdma")
+    with contextlib.ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="verbena-link-")))
+        guests = []
+        deadline = time.monotonic() + options.seconds
+        for number in range(1, options.guests + 1):
+            setup, devices = options.setup, ("-nic", "none")
+            if options.rdma:
+                setup, devices = SOFT_ROCE % number + setup, network_card(number, options.guests, folder)
+            cpus = options.cpus or (2 if options.guests == 1 else 1)
+            guests.append(ending.enter_context(
+                Guest(bed, number, shlex.join(command), cpus, options.memory, setup, devices)))
+            while options.guests == 2 and not (folder / "link").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+        status = 0
+        for number, guest in enumerate(guests, 1):
+            ended = guest.wait(max(deadline - time.monotonic(), 1))
+            status = status or ended
+            if len(guests) > 1:
+                print(f"== guest {number}")
+            sys.stdout.write(guest.output())
+            sys.stdout.flush()
     return status
 
 

@@ -1,0 +1,294 @@
+// Runs in two guests at once, with a network between them (bed.py --guests 2): verbs from machine to machine, and what
+// breaks between them. Every scenario is a process of its own in each guest, with a deadline.
+//
+//   pair            VERBENA_GUEST: 1 or 2
+#include "line.hpp"
+#include "tests/contract/bench.hpp"
+#include "transport/verbs/verbs_fabric.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace verbena;
+using namespace verbena::contract;
+using tests::line;
+using transport::verbs::verbs_fabric;
+
+constexpr unsigned deadline_s = 45;
+
+void expect(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+void shell(const char* command) {
+  expect(std::system(command) == 0, fmt::format("failed: {}", command));
+}
+
+/// This guest's end of a job of two.
+struct side {
+  side(line& between, int guest, transport::verbs::options how)
+      : to(between), me(static_cast<std::uint32_t>(guest - 1)), other(1 - me) {
+    how.any_atomics = true;
+    // After a link was down, its port and address take a moment.
+    for (int i = 0; i < 100; ++i) {
+      fabric = std::make_unique<verbs_fabric>(peer{me}, 2, nullptr, how);
+      if (has(fabric->explain(other), "not asked for")) break;
+      fabric.reset();
+      ::usleep(100'000);
+    }
+    expect(fabric != nullptr, "there is no device");
+    to.say(fabric->address());
+    const auto theirs = to.hear();
+    expect(fabric->attach(other, theirs), fabric->explain(other));
+    to.meet();  // who attached listens
+  }
+
+  void poll() {
+    seen.polling = true;
+    if (fabric->poll(base::steady_now(), seen) == 0) ::usleep(50);
+    seen.polling = false;
+  }
+  template <class Condition>
+  bool within(base::nanoseconds limit, Condition&& holds) {
+    for (const base::nanoseconds end = base::steady_now() + limit; !holds();) {
+      if (base::steady_now() > end) return false;
+      poll();
+    }
+    return true;
+  }
+  post_result try_send(std::uint64_t number, std::size_t size) {
+    return fabric->send(other, envelope{number, size}, size, [&](std::byte* room) {
+      fill({room, size}, number);
+    });
+  }
+  void send(std::uint64_t number, std::size_t size) {
+    post_result result = post_result::again;
+    expect(within(20 * base::second, [&] { return (result = try_send(number, size)) != post_result::again; }),
+           "a packet is taken in the end");
+    expect(result == post_result::done, fmt::format("sending: {}", fabric->last_words(other)));
+  }
+  /// Waits until so many packets have come, and looks at them: numbered from 0, in order, every byte right.
+  void await_packets(std::size_t count) {
+    expect(within(20 * base::second, [&] { return seen.packets() >= count; }),
+           fmt::format("{} of {} packets came", seen.packets(), count));
+    std::uint64_t number = 0;
+    for (const event& e : seen.events) {
+      if (e.what != event::kind::packet) continue;
+      expect(e.head.first == number && e.head.second == e.bytes.size() && matches(e.bytes, number),
+             fmt::format("packet {} is not what was sent", number));
+      ++number;
+    }
+  }
+  template <class Post>
+  errc end_of(Post&& post) {
+    tracked t(seen);
+    post_result result = post_result::again;
+    expect(within(20 * base::second, [&] { return (result = post(t.op)) != post_result::again; }),
+           "an access is taken in the end");
+    if (result == post_result::done) return errc::success;
+    expect(result == post_result::pending, "an access is not possible");
+    expect(within(20 * base::second, [&] { return t.ends == 1; }), "an access ends");
+    return t.op.result.error;
+  }
+  const event* down() const {
+    for (const event& e : seen.events)
+      if (e.what == event::kind::down) return &e;
+    return nullptr;
+  }
+
+  line& to;
+  std::uint32_t me;
+  peer other;
+  recorder seen;  // before the fabric: it outlives it
+  std::unique_ptr<verbs_fabric> fabric;
+};
+
+std::size_t size_of_packet(std::size_t number) {
+  return number * 97 % 8193;
+}
+
+void traffic(line& to, int guest) {
+  side s(to, guest, {});
+  constexpr std::size_t packets = 300, large = (1 << 20) + 5;
+  for (std::size_t i = 0; i < packets; ++i) s.send(i, size_of_packet(i));
+  s.await_packets(packets);
+
+  std::vector<std::byte> source(large), target(large), back(100'000);
+  alignas(8) std::uint64_t word = 0, old = 0;
+  fill(source, s.me);
+  struct keys {
+    remote_key target, word;
+  };
+  const auto exposed = s.fabric->register_memory({target.data(), target.size()});
+  const auto counted = s.fabric->register_memory({reinterpret_cast<std::byte*>(&word), sizeof word});
+  expect(static_cast<bool>(exposed) && static_cast<bool>(counted), "memory is registered");
+  const keys there = to.exchange(keys{exposed.key(), counted.key()});
+  verbs_fabric& f = *s.fabric;
+  const auto put = [&](operation& o) { return f.put(s.other, {source.data(), large}, there.target, 0, o); };
+  expect(s.end_of(put) == errc::success, "a put of 1 MiB succeeds");
+  to.meet();
+  expect(matches(target, s.other.index), "what was put is what was sent");
+  const auto get = [&](operation& o) {
+    return f.get(s.other, {back.data(), back.size()}, there.target, 0, o);
+  };
+  expect(s.end_of(get) == errc::success && matches(back, s.me), "a get brings what was put");
+  to.meet();
+  fill({source.data(), 4096}, 7);
+  const auto flagged = [&](operation& o) {
+    return f.put_with_flag(s.other, {source.data(), 4096}, there.target, 0, 99, o);
+  };
+  expect(s.end_of(flagged) == errc::success, "a put with a flag succeeds");
+  expect(s.within(10 * base::second, [&] { return s.seen.count(event::kind::flag) == 1; }), "a flag comes");
+  expect(matches(std::span(target).first(4096), 7), "what was put before the flag is there");
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    const auto add = [&](operation& o) {
+      return f.fetch_add(s.other, {reinterpret_cast<std::byte*>(&old), sizeof old}, there.word, 0, 3, o);
+    };
+    expect(s.end_of(add) == errc::success && old == 3 * i, "an addition finds what the one before left");
+  }
+  to.meet();
+  expect(word == 30, "all additions were made");
+  expect(s.down() == nullptr, "nobody is gone");
+  to.meet();
+}
+
+/// The port of guest 2 goes down and does not come back.
+void no_link(line& to, int guest) {
+  std::atomic<int> rings{0};
+  transport::verbs::options how;
+  how.link_timeout = 2 * base::second;
+  how.wake = [&] { ++rings; };
+  side s(to, guest, how);
+  s.send(0, 100);
+  s.await_packets(1);
+  to.meet();
+  // What is under way when a port goes down fails at once; here nothing is.
+  s.within(base::second, [] { return false; });
+  to.meet();
+  if (guest == 2) shell("ip link set eth0 down");
+  const base::nanoseconds start = base::steady_now();
+  if (guest == 1) {
+    s.within(4 * base::second, [] { return false; });  // until the port is down
+    s.within(15 * base::second, [&] { return s.down() != nullptr || (s.try_send(1, 10), false); });
+  } else {  // asleep, but for what the helper says
+    while (s.down() == nullptr && base::steady_now() - start < 15 * base::second) {
+      const int before = rings;
+      if (s.fabric->arm())
+        for (int i = 0; i < 5000 && rings == before; ++i) ::usleep(1000);
+      s.poll();
+    }
+  }
+  const base::nanoseconds took = base::steady_now() - start;
+  const std::string words = s.fabric->last_words(s.other);
+  if (guest == 2) shell("ip link set eth0 up");
+  expect(s.down() != nullptr, "the end of the link is noticed");
+  fmt::print("  after {} ms: {}\n", took / base::millisecond, words);
+  expect(took < 12 * base::second, "in time");
+  const std::string_view other_rank = guest == 1 ? "to rank 1" : "to rank 0";
+  if (guest == 1) {
+    expect(s.down()->why == errc::peer_failed, "guest 1 knows that its peer is gone");
+    for (const std::string_view part :
+         {std::string_view("rxe0 port 1"), other_rank, std::string_view("RETRY_EXC_ERR"),
+          std::string_view("are both links up"), std::string_view("The port here is ACTIVE")})
+      expect(has(words, part), fmt::format("says: {}", part));
+  } else {
+    expect(took >= how.link_timeout, "not before its time");
+    expect(s.down()->why == errc::link_down, "guest 2 knows that its link is down");
+    for (const std::string_view part :
+         {"rxe0 port 1", "no link for 2 s", "The port here is DOWN", "PORT_ERR"})
+      expect(has(words, part), fmt::format("says: {}", part));
+  }
+}
+
+/// The process in guest 2 is killed.
+void killed(line& to, int guest) {
+  side s(to, guest, {});
+  s.send(0, 100);
+  s.await_packets(1);
+  to.meet();
+  if (guest == 2) ::kill(::getpid(), SIGKILL);
+  const base::nanoseconds start = base::steady_now();
+  s.within(15 * base::second, [&] { return s.down() != nullptr || (s.try_send(1, 10), false); });
+  const base::nanoseconds took = base::steady_now() - start;
+  const std::string words = s.fabric->last_words(s.other);
+  expect(s.down() != nullptr, "the death is noticed");
+  fmt::print("  after {} ms: {}\n", took / base::millisecond, words);
+  expect(took < 8 * base::second, "in time");
+  expect(s.down()->why == errc::peer_failed, "it is called a failure of the peer");
+  expect(has(words, "RETRY_EXC_ERR") && has(words, "is that process alive"), "the words say so");
+}
+
+struct scenario {
+  const char* name;
+  void (*run)(line&, int);
+  int killed_guest;
+};
+constexpr scenario scenarios[] = {{"traffic", traffic, 0}, {"no link", no_link, 0}, {"killed", killed, 2}};
+
+/// True: it ended as it should.
+bool run_apart(const scenario& one, line& to, int guest) {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(deadline_s);
+    int status = 0;
+    try {
+      one.run(to, guest);
+    } catch (const std::exception& e) {
+      fmt::print("  FAILED: {}\n", e.what());
+      status = 1;
+    }
+    std::fflush(stdout);
+    ::_exit(status);
+  }
+  int how = 0;
+  ::waitpid(child, &how, 0);
+  if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
+    fmt::print("  FAILED: not through after {} s\n", deadline_s);
+  return guest == one.killed_guest ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
+                                   : WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+}  // namespace
+
+int main() {
+  const char* const number = std::getenv("VERBENA_GUEST");
+  const int guest = number != nullptr ? std::atoi(number) : 0;
+  if (guest != 1 && guest != 2) {
+    fmt::print(stderr, "pair: runs in two guests; VERBENA_GUEST must say 1 or 2\n");
+    return 2;
+  }
+  bool all_good = true;
+  try {
+    line to(guest);
+    std::uint32_t topic = 0;
+    for (const scenario& one : scenarios) {
+      to.talk_about(++topic);
+      to.meet();
+      fmt::print("{}\n", one.name);
+      to.talk_about(++topic);  // the children's
+      const bool good = run_apart(one, to, guest);
+      fmt::print("  {}\n", good ? "good" : "BAD");
+      all_good = all_good && good;
+    }
+  } catch (const std::exception& e) {
+    fmt::print("FAILED: {}\n", e.what());
+    all_good = false;
+  }
+  return all_good ? 0 : 1;
+}
