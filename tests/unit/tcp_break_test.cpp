@@ -146,6 +146,24 @@ TEST_CASE("who leaves in good order has delivered all, and is told apart from a 
   }
 }
 
+TEST_CASE("all that a dead peer had sent is delivered before its death is told", "[tcp][faults]") {
+  for (const std::size_t size : {std::size_t{8}, std::size_t{30'000}}) {
+    testing::shm_node node(2);
+    tcp_pair pair(on_loopback(), &node.page);
+    pair.attach();
+    REQUIRE(pair.connect());
+    for (int i = 0; i < 6; ++i) REQUIRE(pair.until([&] { return pair.post(1, size); }));
+    REQUIRE(pair.until([&] { return pair.seen[0].due >= 3; }));
+    for (int i = 0; i < 3; ++i) REQUIRE(pair.post(1, size));  // and of these nothing was read yet
+    pair.end(1).die();
+    node.page.announce(1, base::rank_state::failed, 9);
+    CHECK(pair.until([&] { return !pair.seen[0].downs.empty(); }));
+    CHECK(pair.seen[0].due == 9);
+    CHECK(pair.seen[0].wrong == 0);
+    CHECK(pair.seen[0].downs == std::vector{errc::peer_failed});
+  }
+}
+
 TEST_CASE("a peer that reads nothing is sent only so much", "[tcp]") {
   tcp_pair pair;
   pair.attach();

@@ -62,9 +62,9 @@ struct tcp_pair {
   std::array<std::uint64_t, 2> sent{};
   base::nanoseconds skipped = 0;
 
-  explicit tcp_pair(const tcp::options& how = on_loopback()) {
+  explicit tcp_pair(const tcp::options& how = on_loopback(), const base::job_page* page = nullptr) {
     for (std::uint32_t i = 0; i < 2; ++i) {
-      fabrics[i] = std::make_unique<tcp::tcp_fabric>(peer{i}, 2, nullptr, how);
+      fabrics[i] = std::make_unique<tcp::tcp_fabric>(peer{i}, 2, page, how);
       fabrics[i]->trust(key, "pair");
     }
   }
