@@ -126,6 +126,7 @@ void launch::on_no_output(int error) {
 }
 
 void launch::on_report(const keeper_report& report, const std::string& core) {
+  if (job_[report.rank].phase == rank_phase::ended) return;  // it was lost, or its node is not to be trusted
   switch (report.what) {
     case keeper_report::kind::started:
       job_.started(report.rank, report.pid);
@@ -277,6 +278,10 @@ void launch::on_signal(int signal, bool from_terminal) {
     signal_all(signal, from_terminal);
     if (signal == SIGTSTP) ::raise(SIGSTOP);
     return;
+  }
+  if (job_.all_ended()) {  // what is left is output, which a slow reader may not want any more
+    job_.signalled(signal);
+    return loop_.stop();
   }
   if (ending_ && signal == SIGINT) return kill_all();  // pressed again
   const bool first = !job_.decided();

@@ -40,6 +40,19 @@ std::string read_line(base::nanoseconds patience) {
   return line;
 }
 
+bool makes_sense(const plan_message& plan) {
+  const auto below = [](const std::vector<std::uint32_t>& numbers, std::size_t limit) {
+    return std::all_of(numbers.begin(), numbers.end(), [limit](std::uint32_t n) { return n < limit; });
+  };
+  return !plan.host_of.empty() && plan.program_of.size() == plan.host_of.size() &&
+         plan.here < plan.hosts.size() && below(plan.host_of, plan.hosts.size()) &&
+         below(plan.program_of, plan.programs.size()) &&
+         std::is_sorted(plan.program_of.begin(), plan.program_of.end()) &&
+         std::none_of(plan.programs.begin(), plan.programs.end(),
+                      [](const auto& words) { return words.empty(); }) &&
+         std::find(plan.host_of.begin(), plan.host_of.end(), plan.here) != plan.host_of.end();
+}
+
 class agent {
  public:
   explicit agent(base::unique_fd socket)
@@ -66,6 +79,7 @@ class agent {
   outgoing outputs_;
   std::optional<hidden_stderr> chatter_;
   std::unique_ptr<local_node> node_;
+  std::uint32_t job_size_ = 0;
   bool attached_ = false;
   bool gone_ = false;
   int status_ = 0;
@@ -83,8 +97,11 @@ void agent::on_frame(frame_kind kind, const std::string& payload) {
   const auto take = [&](auto message, auto&& use) {
     if (read_fields(payload, message)) use(std::move(message));
   };
-  if (kind == frame_kind::plan)
-    return take(plan_message{}, [this](plan_message&& m) { on_plan(std::move(m)); });
+  if (kind == frame_kind::plan) {
+    plan_message plan;
+    if (!read_fields(payload, plan)) plan = {};  // which makes no sense, and is answered so
+    return on_plan(std::move(plan));
+  }
   if (!attached_) return;
   switch (kind) {
     case frame_kind::start:
@@ -98,14 +115,15 @@ void agent::on_frame(frame_kind kind, const std::string& payload) {
     case frame_kind::end:
       return node_->end();
     case frame_kind::announce:
-      return take(announce_message{},
-                  [this](announce_message&& m) { node_->announce(m.rank, m.state, m.outcome); });
+      return take(announce_message{}, [this](announce_message&& m) {
+        if (m.rank < job_size_) node_->announce(m.rank, m.state, m.outcome);
+      });
     case frame_kind::announce_ending:
       return node_->announce_ending();
     case frame_kind::close_output:
       return take(close_output_message{}, [this](close_output_message&& m) { outputs_.drop(m.which); });
     case frame_kind::credit:
-      return take(credit_message{}, [this](credit_message&& m) { outputs_.grant(m.bytes); });
+      return take(credit_message{}, [this](credit_message&& m) { outputs_.grant(m.which, m.bytes); });
     case frame_kind::fence_done:
       return take(fence_done_message{},
                   [this](fence_done_message&& m) { node_->server().answer_fence(m.ticket, m.good, m.data); });
@@ -129,8 +147,8 @@ void agent::on_plan(plan_message&& plan) {
 
 /// The order is that of local_node.hpp.
 std::string agent::prepare(plan_message& plan, std::string& remarks) {
-  if (plan.host_of.empty() || plan.here >= plan.hosts.size() || plan.program_of.size() != plan.host_of.size())
-    return "the description of the job makes no sense";
+  if (!makes_sense(plan)) return "the description of the job makes no sense";
+  job_size_ = static_cast<std::uint32_t>(plan.host_of.size());
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < plan.host_of.size(); ++r)
     if (plan.host_of[r] == plan.here) ranks.push_back(r);
@@ -191,7 +209,7 @@ void agent::on_pmix(const pmix_event& event) {
 void agent::on_gone(const std::string& why) {
   gone_ = true;
   if (link_.closed()) return leave();
-  outputs_.on_all_read([this, why] {
+  outputs_.finish([this, why] {
     link_.send(gone_message{why});
     // Closing now could cost the other side what it has not read yet: it closes first.
     loop_.after(farewell, [this] { leave(); });

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -58,10 +59,12 @@ std::vector<std::string> agents::command_for(const std::string& name) const {
   const std::string program = how_.prefix.empty() ? own_path() : how_.prefix + "/bin/rdmarun";
   const bool by_ssh = how_.agent_command.empty();
   // What the user gives is a piece of shell, so that quotes mean what they mean there; ours follow as arguments.
-  std::vector<std::string> words = {"/bin/sh", "-c", (by_ssh ? how_.ssh : how_.agent_command) + " \"$@\"", "sh"};
+  std::vector<std::string> words = {"/bin/sh", "-c", (by_ssh ? how_.ssh : how_.agent_command) + " \"$@\"",
+                                    "sh"};
   if (by_ssh) {
     // No question may be asked: there are many hosts and one terminal.
-    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-T", name, quoted(program) + " --agent"});
+    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-T", name,
+                               quoted(program) + " --agent"});
   } else {
     words.insert(words.end(), {name, program, "--agent"});
   }
@@ -73,22 +76,14 @@ std::string agents::gather() {
   std::vector<std::string> others;
   for (const auto& each : all_)
     if (!each->own) others.push_back(each->name);
-  door_ = std::make_unique<door>(loop_, secret_, [this](std::uint32_t index, base::unique_fd socket) {
-    on_proven(index, std::move(socket));
-  });
+  door_ = std::make_unique<door>(
+      loop_, secret_,
+      [this](std::uint32_t index) { return index < all_.size() && !all_[index]->link && !all_[index]->own; },
+      [this](std::uint32_t index, base::unique_fd socket) { know(index, std::move(socket)); });
   for (const std::string& address : own_addresses(others)) door_->listen(address);
   if (!others.empty() && door_->places().empty())
     return "this host has no address at which other hosts could reach it";
   start_next();
-  loop_.after(patience, [this] {
-    if (!gathering_) return;
-    for (const auto& each : all_)
-      if (!each->here)
-        return fail(fmt::format("host {}: rdmarun's agent did not come back within {} s{}{}", each->name,
-                                patience / base::second,
-                                each->start && !each->start->words().empty() ? ": " : "",
-                                each->start ? each->start->words() : ""));
-  });
   if (wrong_.empty() && there_ < all_.size()) loop_.run();
   gathering_ = false;
   door_.reset();  // nothing is waited for any more, so nothing listens
@@ -102,20 +97,24 @@ void agents::start_next() {
 void agents::start_one(std::size_t index) {
   agent_entry& one = *all_[index];
   ++starting_;
+  loop_.after(patience, [this, of = &one] {
+    if (!gathering_ || of->here) return;
+    const std::string words = of->start ? of->start->words() : std::string{};
+    fail(fmt::format("host {}: rdmarun's agent did not come back within {} s{}{}", of->name,
+                     patience / base::second, words.empty() ? "" : ": ", words));
+  });
   if (one.own) {
     base::unique_fd socket = start_own_agent(one.pid);
-    if (!socket) return fail("cannot start a process");
+    if (!socket)
+      return fail(fmt::format("host {}: cannot start a process: {}", one.name, std::strerror(errno)));
     release_standard_input();
     return know(index, std::move(socket));
   }
   agent_order order{control_version, static_cast<std::uint32_t>(index), secret_, door_->places()};
   one.start = std::make_unique<starter>(loop_, command_for(one.name), write_order(order),
-                                        [this, index](int status) { on_start_ended(index, status); });
-  if (!one.start->running()) fail("cannot start a process");
-}
-
-void agents::on_proven(std::uint32_t index, base::unique_fd socket) {
-  if (index < all_.size() && !all_[index]->link && !all_[index]->own) know(index, std::move(socket));
+                                        [this, of = &one](int status) { on_start_ended(*of, status); });
+  if (!one.start->running())
+    fail(fmt::format("host {}: cannot start a process: {}", one.name, std::strerror(errno)));
 }
 
 void agents::know(std::size_t index, base::unique_fd socket) {
@@ -146,8 +145,7 @@ void agents::on_frame(agent_entry& of, frame_kind kind, const std::string& paylo
   start_next();
 }
 
-void agents::on_start_ended(std::size_t index, int status) {
-  const agent_entry& one = *all_[index];
+void agents::on_start_ended(agent_entry& one, int status) {
   if (!gathering_ || one.here || one.link) return;
   const std::string words = one.start->words();
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -33,6 +33,7 @@ class agents {
  public:
   /// So many are started at the same time: what they all are started through has limits of its own (sshd's MaxStartups is 10).
   static constexpr std::size_t most_starting = 8;
+  /// For one, from its start on; and for all to get ready.
   static constexpr base::nanoseconds patience = 30 * base::second;
 
   agents(event_loop& loop, const options& how, const std::string& host);
@@ -53,10 +54,9 @@ class agents {
  private:
   void start_next();
   void start_one(std::size_t index);
-  void on_proven(std::uint32_t index, base::unique_fd socket);
   void know(std::size_t index, base::unique_fd socket);
   void on_frame(agent_entry& of, frame_kind kind, const std::string& payload);
-  void on_start_ended(std::size_t index, int status);
+  void on_start_ended(agent_entry& one, int status);
   void fail(std::string sentence);
   std::vector<std::string> command_for(const std::string& name) const;
 

@@ -92,7 +92,6 @@ void connection::pump() {
   if (socket_ && writing_ == empty) {
     writing_ = !empty;
     loop_.change(socket_.get(), writing_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    if (empty && on_drained_) on_drained_();
   }
 }
 

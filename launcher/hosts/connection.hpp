@@ -34,10 +34,6 @@ class connection {
   }
 
   bool closed() const { return !socket_; }
-  /// Nothing waits to be sent.
-  bool drained() const { return !socket_ || at_ == queue_.size(); }
-  /// Called when that becomes true.
-  void on_drained(std::function<void()> action) { on_drained_ = std::move(action); }
   /// No further word in either direction, and no call.
   void close();
 
@@ -50,7 +46,6 @@ class connection {
   event_loop& loop_;
   base::unique_fd socket_;
   callbacks call_;
-  std::function<void()> on_drained_;
   frame_cutter incoming_;
   std::string queue_;
   std::size_t at_ = 0;

@@ -12,9 +12,9 @@
 
 namespace verbena::launcher {
 
-door::door(event_loop& loop, const job_secret& secret,
+door::door(event_loop& loop, const job_secret& secret, std::function<bool(std::uint32_t index)> is_wanted,
            std::function<void(std::uint32_t index, base::unique_fd)> on_proven)
-    : loop_(loop), secret_(secret), on_proven_(std::move(on_proven)) {}
+    : loop_(loop), secret_(secret), is_wanted_(std::move(is_wanted)), on_proven_(std::move(on_proven)) {}
 
 door::~door() {
   while (!strangers_.empty()) drop(strangers_.begin());
@@ -47,7 +47,10 @@ bool door::listen(const std::string& address) {
 void door::answer(int listener) {
   while (true) {
     base::unique_fd caller{::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
-    if (!caller) return;
+    if (!caller) {
+      if ((errno == EMFILE || errno == ENFILE) && !strangers_.empty()) drop(strangers_.begin());
+      return;
+    }
     if (strangers_.size() == most_strangers) drop(strangers_.begin());
     const auto who = strangers_.insert(strangers_.end(), stranger{});
     who->socket = std::move(caller);
@@ -73,9 +76,10 @@ void door::hear(std::list<stranger>::iterator who) {
   if (who->heard.size() < claim_bytes) return;
   const std::optional<claim> made = check_claim(
       secret_, {reinterpret_cast<const unsigned char*>(who->heard.data()), who->heard.size()}, who->ours);
-  const std::string answer = made ? make_answer(secret_, made->theirs, who->ours) : std::string{};
-  if (!made || ::send(who->socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
-                   static_cast<long>(answer.size()))
+  if (!made || !is_wanted_(made->index)) return drop(who);
+  const std::string answer = make_answer(secret_, made->theirs, who->ours);
+  if (::send(who->socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
+      static_cast<long>(answer.size()))
     return drop(who);
   loop_.forget(who->socket.get());
   base::unique_fd socket = std::move(who->socket);

@@ -19,8 +19,9 @@ class door {
   static constexpr base::nanoseconds patience = 5 * base::second;
   static constexpr std::size_t most_strangers = 256;
 
-  /// `on_proven` gets the socket of an agent and the index it claims (proven to come from who knows the secret).
-  door(event_loop& loop, const job_secret& secret,
+  /// `on_proven` gets the socket of an agent and the index it claims (proven to come from who knows the secret), if `is_wanted`:
+  /// an agent comes by all ways at once, and is answered on one.
+  door(event_loop& loop, const job_secret& secret, std::function<bool(std::uint32_t index)> is_wanted,
        std::function<void(std::uint32_t index, base::unique_fd)> on_proven);
   ~door();
   door(const door&) = delete;
@@ -44,6 +45,7 @@ class door {
 
   event_loop& loop_;
   job_secret secret_;
+  std::function<bool(std::uint32_t)> is_wanted_;
   std::function<void(std::uint32_t, base::unique_fd)> on_proven_;
   std::vector<base::unique_fd> listeners_;
   std::vector<std::string> places_;

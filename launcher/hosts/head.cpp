@@ -64,7 +64,10 @@ int head::run() {
   programs_ = programs_of_ranks(how_, slots);
   if (wrong.empty()) wrong = check_request(how_, static_cast<unsigned>(programs_.size()));
   if (!wrong.empty()) return refuse(status_usage, wrong);
-  wrong = agents_.gather();
+  // A connection, a process and what it says for each host; the files of --output.
+  wrong = raise_descriptor_limit(
+      static_cast<unsigned>(how_.hosts.size() + (how_.output_directory.empty() ? 0 : programs_.size())));
+  if (wrong.empty()) wrong = agents_.gather();
   if (!wrong.empty()) return refuse(status_launcher, wrong);
   if (!how_.quiet)
     for (const std::string& sentence : misspelt_settings(variables))
@@ -98,8 +101,10 @@ std::string head::map() {
   // Rank 0 is what nobody has to ask for.
   if (how_.input_rank > 0)
     if (const agent_entry& its = *all[host_of_[static_cast<std::size_t>(how_.input_rank)]]; !its.own)
-      return fmt::format("option '--stdin {}': that rank is on {}, and the standard input reaches ranks of rdmarun's own host only",
-                         how_.input_rank, its.name);
+      return fmt::format(
+          "option '--stdin {}': that rank is on {}, and the standard input reaches ranks of rdmarun's own "
+          "host only",
+          how_.input_rank, its.name);
   return {};
 }
 
@@ -119,6 +124,7 @@ std::string head::prepare(const environment& variables) {
   plan.quiet = how_.quiet;
   std::string wrong;
   std::size_t ready = 0;
+  std::vector<bool> answered(all.size());
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     agent_entry& one = *all[i];
     one.on_frame = [&, i](frame_kind kind, const std::string& payload) {
@@ -127,6 +133,7 @@ std::string head::prepare(const environment& variables) {
         answer.wrong = "its agent does not answer as it should";
       if (!how_.quiet || !answer.wrong.empty()) fmt::print(stderr, "{}", answer.remarks);
       if (!answer.wrong.empty()) wrong = fmt::format("host {}: {}", all[i]->name, answer.wrong);
+      answered[i] = true;
       if (++ready == all.size() || !wrong.empty()) loop_.stop();
     };
     one.on_closed = [&, i](int) {
@@ -139,12 +146,19 @@ std::string head::prepare(const environment& variables) {
     plan.input_rank = one.own && how_.input_rank >= 0 && host_of_[input] == i ? how_.input_rank : -1;
     one.link->send(plan);
   }
+  const event_loop::timer limit = loop_.after(agents::patience, [&] {
+    for (std::size_t i = 0; i < all.size() && wrong.empty(); ++i)
+      if (!answered[i])
+        wrong = fmt::format("host {}: rdmarun's agent there has not got ready within {} s", all[i]->name,
+                            agents::patience / base::second);
+    loop_.stop();
+  });
   loop_.run();
+  loop_.cancel(limit);
   return wrong;
 }
 
 bool head::take_output(launch& job, std::uint32_t rank, unsigned which, std::string_view bytes) {
-  if (rank >= programs_.size() || which > 1) return true;
   if (how_.output_directory.empty()) {
     channel& to = which == 0 ? job.output() : job.errors();
     const auto known = streams_.find(rank);
@@ -168,7 +182,10 @@ bool head::take_output(launch& job, std::uint32_t rank, unsigned which, std::str
 
 void head::connect(launch& job, meetings& between, std::uint32_t index) {
   agent_entry& one = *agents_.all()[index];
-  nodes_.push_back(std::make_unique<remote_node>(one.name, *one.link));
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < host_of_.size(); ++rank)
+    if (host_of_[rank] == index) ranks.push_back(rank);
+  nodes_.push_back(std::make_unique<remote_node>(one.name, std::move(ranks), *one.link));
   remote_node& node = *nodes_.back();
   if (one.own) node.share_terminal();
   remote_node::callbacks call;
@@ -217,11 +234,14 @@ int head::launch_job() {
   std::vector<node*> nodes;
   for (std::uint32_t i = 0; i < all.size(); ++i) connect(job, between, i);
   for (const auto& each : nodes_) nodes.push_back(each.get());
-  const auto room = [this] {
-    for (const auto& each : nodes_) each->give_credit();
+  const auto room = [this, one_file = &job.output() == &job.errors()](unsigned which) {
+    for (const auto& each : nodes_) {
+      each->give_credit(which);
+      if (one_file) each->give_credit(1);
+    }
   };
-  job.output().on_room(room);
-  job.errors().on_room(room);
+  job.errors().on_room([room] { room(1); });
+  job.output().on_room([room] { room(0); });  // last: the two may be one
   return job.run(std::move(nodes));
 }
 

@@ -141,13 +141,14 @@ struct close_output_message {
   }
 };
 
-/// So many more bytes of output may be sent.
+/// So many more bytes of an output may be sent.
 struct credit_message {
   static constexpr frame_kind kind = frame_kind::credit;
+  std::uint8_t which = 0;
   std::uint32_t bytes = 0;
   template <class A>
   void fields(A& a) {
-    a(bytes);
+    a(which, bytes);
   }
 };
 

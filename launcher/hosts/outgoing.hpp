@@ -15,18 +15,19 @@ namespace verbena::launcher {
 
 class outgoing {
  public:
-  /// Bytes that may be on their way per agent before rdmarun has said anything.
+  /// Bytes of each output that may be on their way per agent before rdmarun has said anything.
   static constexpr std::uint32_t first_credit = 512 * 1024;
 
   outgoing(event_loop& loop,
            std::function<void(std::uint32_t rank, std::uint8_t which, std::string_view)> send)
       : loop_(loop), send_(std::move(send)) {}
 
+  /// `which`: 0 standard output, 1 error.
   void add(std::uint32_t rank, std::uint8_t which, base::unique_fd pipe);
-  void grant(std::uint32_t bytes);
-  /// Called when the last pipe has ended, or at once if there is none; nobody writes into them any more.
-  void on_all_read(std::function<void()> action);
-  /// Nobody reads standard output (0) or error (1) any more: the ranks shall notice.
+  void grant(std::uint8_t which, std::uint32_t bytes);
+  /// All ranks have ended: sends what is in the pipes, as far as it is granted, and then calls `action`.
+  void finish(std::function<void()> action);
+  /// Nobody reads that output any more: the ranks shall notice.
   void drop(std::uint8_t which);
 
  private:
@@ -35,15 +36,18 @@ class outgoing {
     std::uint32_t rank = 0;
     std::uint8_t which = 0;
   };
-  void read_from(int fd);
+  enum class found { bytes, nothing, end, no_credit };
+  found read_from(int fd);
+  void read_out();
+  void end_when_empty();
   void watch(int fd);
 
   event_loop& loop_;
   std::function<void(std::uint32_t, std::uint8_t, std::string_view)> send_;
   std::unordered_map<int, pipe_end> pipes_;
   std::array<bool, 2> dropped_{};
-  std::uint32_t credit_ = first_credit;
-  std::function<void()> on_all_read_;
+  std::array<std::uint32_t, 2> credit_{first_credit, first_credit};
+  std::function<void()> on_all_read_;  // set once the ranks have ended
 };
 
 }  // namespace verbena::launcher

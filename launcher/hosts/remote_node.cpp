@@ -2,31 +2,44 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace verbena::launcher {
 
 void remote_node::on_frame(frame_kind kind, const std::string& payload) {
-  const auto take = [&](auto message, auto&& use) {
-    if (read_fields(payload, message))
+  // What an agent says concerns ranks of its own host, or it is not believed.
+  const auto take_if = [&](auto message, auto&& right, auto&& use) {
+    if (read_fields(payload, message) && right(message))
       use(std::move(message));
     else
       be_gone(fmt::format("host {}: its agent sent something that makes no sense (kind {})", name_,
                           static_cast<int>(kind)));
   };
+  const auto take = [&](auto message, auto&& use) {
+    take_if(
+        std::move(message), [](const auto&) { return true; }, use);
+  };
   switch (kind) {
     case frame_kind::output:
-      return take(output_message{}, [this](output_message&& m) {
-        owed_ += static_cast<std::uint32_t>(m.bytes.size());
-        if (call_.on_output(m.rank, m.which, m.bytes)) give_credit();
-      });
+      return take_if(
+          output_message{},
+          [this](const output_message& m) { return is_here(m.rank) && m.which < owed_.size(); },
+          [this](output_message&& m) {
+            owed_[m.which] += static_cast<std::uint32_t>(m.bytes.size());
+            if (call_.on_output(m.rank, m.which, m.bytes)) give_credit(m.which);
+          });
     case frame_kind::report:
-      return take(report_message{}, [this](report_message&& m) { call_.head.on_report(m.report, m.core); });
+      return take_if(
+          report_message{}, [this](const report_message& m) { return is_here(m.report.rank); },
+          [this](report_message&& m) { call_.head.on_report(m.report, m.core); });
     case frame_kind::event:
-      return take(event_message{}, [this](event_message&& m) {
-        call_.head.on_pmix({m.what, m.rank, m.code, std::move(m.text), 0, {}});
-      });
+      return take_if(
+          event_message{}, [this](const event_message& m) { return is_here(m.rank); },
+          [this](event_message&& m) {
+            call_.head.on_pmix({m.what, m.rank, m.code, std::move(m.text), 0, {}});
+          });
     case frame_kind::no_output:
       return take(no_output_message{}, [this](no_output_message&& m) { call_.head.on_no_output(m.error); });
     case frame_kind::gone:
@@ -53,10 +66,14 @@ void remote_node::on_closed(int error) {
       name_, error == 0 ? "" : ": ", error == 0 ? "" : std::strerror(error)));
 }
 
-void remote_node::give_credit() {
-  if (owed_ == 0 || gone_) return;
-  to_.send(credit_message{owed_});
-  owed_ = 0;
+void remote_node::give_credit(unsigned which) {
+  if (owed_.at(which) == 0 || gone_) return;
+  to_.send(credit_message{static_cast<std::uint8_t>(which), owed_[which]});
+  owed_[which] = 0;
+}
+
+bool remote_node::is_here(std::uint32_t rank) const {
+  return std::binary_search(ranks_.begin(), ranks_.end(), rank);
 }
 
 void remote_node::be_gone(const std::string& why) {

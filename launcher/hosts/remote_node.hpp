@@ -6,8 +6,10 @@
 #include "launcher/hosts/messages.hpp"
 #include "launcher/node.hpp"
 
+#include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace verbena::launcher {
 
@@ -15,7 +17,7 @@ class remote_node final : public node {
  public:
   struct callbacks {
     node_events head;
-    /// Bytes of a rank's standard output (0) or error (1). False: the outputs are full; `give_credit` when they are not.
+    /// Bytes of a rank's standard output (0) or error (1). False: that output is full; `give_credit` when it is not.
     std::function<bool(std::uint32_t rank, unsigned which, std::string_view bytes)> on_output;
     /// Questions of the PMIx server there.
     std::function<void(fence_message&&)> on_fence;
@@ -23,8 +25,10 @@ class remote_node final : public node {
     std::function<void(const modex_ready_message&)> on_modex_ready;
   };
 
-  /// `name`: of the host, for sentences. Takes over a connection that has said hello and been sent a plan.
-  remote_node(std::string name, connection& to) : name_(std::move(name)), to_(to) {}
+  /// `name`: of the host, for sentences; `ranks`: those there, ascending. Takes over a connection that has said hello and been
+  /// sent a plan.
+  remote_node(std::string name, std::vector<std::uint32_t> ranks, connection& to)
+      : name_(std::move(name)), ranks_(std::move(ranks)), to_(to) {}
   void attach(callbacks call) { call_ = std::move(call); }
 
   // From the connection.
@@ -46,18 +50,19 @@ class remote_node final : public node {
   }
   void announce_ending() override { to_.send(frame_kind::announce_ending); }
 
-  /// Lets the agent send as much again as has been taken.
-  void give_credit();
+  /// Lets the agent send as much of that output again as has been taken.
+  void give_credit(unsigned which);
   void share_terminal() { shares_terminal_ = true; }
-  connection& link() { return to_; }
 
  private:
+  bool is_here(std::uint32_t rank) const;
   void be_gone(const std::string& why);
 
   std::string name_;
+  std::vector<std::uint32_t> ranks_;
   connection& to_;
   callbacks call_;
-  std::uint32_t owed_ = 0;  ///< bytes of output taken and not granted again
+  std::array<std::uint32_t, 2> owed_{};  ///< bytes of each output taken and not granted again
   bool shares_terminal_ = false;
   bool gone_ = false;
 };
