@@ -281,6 +281,7 @@ void launch::on_signal(int signal, bool from_terminal) {
   }
   if (job_.all_ended()) {  // what is left is output, which a slow reader may not want any more
     job_.signalled(signal);
+    impatient_ = true;
     return loop_.stop();
   }
   if (ending_ && signal == SIGINT) return kill_all();  // pressed again
@@ -323,12 +324,13 @@ int launch::finish() {
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, nullptr);
   loop_.before_sleep({});
-  output_->finish(base::never);
-  if (errors_own_) errors_own_->finish(base::never);
+  const base::nanoseconds patience = impatient_ ? 0 : base::never;
+  output_->finish(patience);
+  if (errors_own_) errors_own_->finish(patience);
   if (how_.verbose)
     say(fmt::format("rdmarun: {} ranks ended with status {} after {:.2f} s", job_.size(), job_.status(),
                     static_cast<double>(base::steady_now() - begin_) / 1e9));
-  errors_->finish(base::never);
+  errors_->finish(patience);
   return job_.status();
 }
 

@@ -80,6 +80,7 @@ class launch {
   bool killed_ = false;       // and then killed
   bool end_ordered_ = false;  // all ranks have ended, the nodes clean up
   bool output_closed_ = false;
+  bool impatient_ = false;  // a signal came when only output was left
 };
 
 }  // namespace verbena::launcher
