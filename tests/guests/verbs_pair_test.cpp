@@ -1,12 +1,12 @@
 // Runs in two guests at once, with a network between them (bed.py --guests 2): verbs from machine to machine, and what
-// breaks between them. Every scenario is a process of its own in each guest, with a deadline.
-//
-//   pair            VERBENA_GUEST: 1 or 2
+// breaks between them. Both run the same cases in the same order; every scenario is a process of its own in each guest, with a
+// deadline. VERBENA_GUEST: 1 or 2.
 #include "line.hpp"
 #include "tests/contract/bench.hpp"
 #include "transport/verbs/verbs_fabric.hpp"
 
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,22 +233,17 @@ void killed(line& to, int guest) {
   expect(has(words, "RETRY_EXC_ERR") && has(words, "is that process alive"), "the words say so");
 }
 
-struct scenario {
-  const char* name;
-  void (*run)(line&, int);
-  int killed_guest;
-};
-constexpr scenario scenarios[] = {{"traffic", traffic, 0}, {"no link", no_link, 0}, {"killed", killed, 2}};
+using scenario = void (*)(line&, int guest);
 
 /// True: it ended as it should.
-bool run_apart(const scenario& one, line& to, int guest) {
+bool run_apart(scenario run, line& to, int guest, int killed_guest) {
   std::fflush(stdout);
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(deadline_s);
     int status = 0;
     try {
-      one.run(to, guest);
+      run(to, guest);
     } catch (const std::exception& e) {
       fmt::print("  FAILED: {}\n", e.what());
       status = 1;
@@ -260,35 +255,42 @@ bool run_apart(const scenario& one, line& to, int guest) {
   ::waitpid(child, &how, 0);
   if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
     fmt::print("  FAILED: not through after {} s\n", deadline_s);
-  return guest == one.killed_guest ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
+  return guest == killed_guest ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
                                    : WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/// The word between the two programs, and how far they are.
+struct talk {
+  int guest = number();
+  line to{guest};
+  std::uint32_t topic = 0;
+
+  static int number() {
+    const char* const text = std::getenv("VERBENA_GUEST");
+    const int guest = text != nullptr ? std::atoi(text) : 0;
+    expect(guest == 1 || guest == 2, "this runs in two guests; VERBENA_GUEST must say 1 or 2");
+    return guest;
+  }
+};
+
+void play(scenario run, int killed_guest = 0) {
+  static talk both;
+  both.to.talk_about(++both.topic);
+  both.to.meet();
+  both.to.talk_about(++both.topic);  // the children's
+  CHECK(run_apart(run, both.to, both.guest, killed_guest));
 }
 
 }  // namespace
 
-int main() {
-  const char* const number = std::getenv("VERBENA_GUEST");
-  const int guest = number != nullptr ? std::atoi(number) : 0;
-  if (guest != 1 && guest != 2) {
-    fmt::print(stderr, "pair: runs in two guests; VERBENA_GUEST must say 1 or 2\n");
-    return 2;
-  }
-  bool all_good = true;
-  try {
-    line to(guest);
-    std::uint32_t topic = 0;
-    for (const scenario& one : scenarios) {
-      to.talk_about(++topic);
-      to.meet();
-      fmt::print("{}\n", one.name);
-      to.talk_about(++topic);  // the children's
-      const bool good = run_apart(one, to, guest);
-      fmt::print("  {}\n", good ? "good" : "BAD");
-      all_good = all_good && good;
-    }
-  } catch (const std::exception& e) {
-    fmt::print("FAILED: {}\n", e.what());
-    all_good = false;
-  }
-  return all_good ? 0 : 1;
+TEST_CASE("packets and puts arrive from machine to machine", "[verbs]") {
+  play(traffic);
+}
+
+TEST_CASE("a link that is down for too long is given up, and each side says what it knows", "[verbs][faults]") {
+  play(no_link);
+}
+
+TEST_CASE("a peer that is killed on another machine is gone within seconds", "[verbs][faults]") {
+  play(killed, 2);
 }
