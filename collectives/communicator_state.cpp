@@ -1,6 +1,7 @@
 #include "collectives/communicator_state.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <verbena/error.hpp>
 
 #include <algorithm>
@@ -103,19 +104,32 @@ std::string communicator_state::difference(int member, std::uint64_t number, std
 /// A message may fail only because its other end gave up after a death that we have not heard of yet, and
 /// took its buffer with it. So what is no loss by itself waits a moment for the news.
 std::pair<errc, int> communicator_state::cause(errc seen, int culprit) noexcept {
-  if (seen == errc::peer_failed || seen == errc::peer_left || seen == errc::aborted) return {seen, culprit};
-  struct moment {
-    runtime::collective_port& port;
-    base::nanoseconds until;
-  } news{port, base::steady_now() + 200 * base::millisecond};
-  const bool well = port.wait_until(
-      [](void* argument) noexcept {
-        const auto& m = *static_cast<moment*>(argument);
-        return m.port.departed_member().has_value() || base::steady_now() > m.until;
-      },
-      &news);
-  if (!well || port.departed_member().has_value()) return loss();
-  return {seen, culprit};
+  if (seen == errc::peer_failed || seen == errc::aborted) return {seen, culprit};
+  if (seen != errc::peer_left) {
+    struct moment {
+      runtime::collective_port& port;
+      base::nanoseconds until;
+    } news{port, base::steady_now() + 200 * base::millisecond};
+    const bool well = port.wait_until(
+        [](void* argument) noexcept {
+          const auto& m = *static_cast<moment*>(argument);
+          return m.port.departed_member().has_value() || base::steady_now() > m.until;
+        },
+        &news);
+    if (!well) return loss();
+    const auto gone = port.departed_member();
+    if (!gone) return {seen, culprit};
+    seen = errc::peer_left;
+    culprit = gone->value;
+  }
+  // On a node the launcher tells of deaths and of leavings, and may hear of a leaving first that a death was the reason for.
+  // Looks, since a wait could sleep for longer.
+  if (node.valid())
+    for (int look = 0; look < 200 && !port.failed_member(); ++look) {
+      port.progress();
+      ::usleep(500);
+    }
+  return port.failed_member() ? loss() : std::pair{seen, culprit};
 }
 
 std::pair<errc, int> communicator_state::loss() const noexcept {
