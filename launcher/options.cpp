@@ -146,10 +146,14 @@ std::string parse_hosts(std::string_view text, std::vector<host_slots>& into) {
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
     const std::string_view part = text.substr(0, comma);
-    const std::size_t colon = std::min(part.find(':'), part.size());
-    host_slots host{std::string{part.substr(0, colon)}, 1};
+    // An IPv6 address has colons of its own: bare it is a name, in brackets slots may follow.
+    const bool bracketed = part.starts_with('[') && part.find(']') != std::string_view::npos;
+    const bool address = !bracketed && part.find(':') != part.rfind(':');
+    const std::size_t end = bracketed ? part.find(']') : address ? part.size() : std::min(part.find(':'), part.size());
+    host_slots host{std::string{part.substr(bracketed ? 1 : 0, end - (bracketed ? 1 : 0))}, 1};
+    const std::string_view rest = part.substr(std::min(end + (bracketed ? 1 : 0), part.size()));
     if (host.name.empty() ||
-        (colon < part.size() && (!parse_number(part.substr(colon + 1), host.slots) || host.slots == 0)))
+        (!rest.empty() && (rest[0] != ':' || !parse_number(rest.substr(1), host.slots) || host.slots == 0)))
       return fmt::format("option '-H' takes NAME or NAME:SLOTS, not '{}'", part);
     into.push_back(std::move(host));
     text.remove_prefix(std::min(comma + 1, text.size()));

@@ -71,3 +71,22 @@ TEST_CASE("a host's cable pulled for three seconds costs a job nothing but the t
   CHECK(end.status == 0);
   CHECK(end.errors.empty());
 }
+
+TEST_CASE("hosts that have IPv6 only start, meet and talk", "[hosts][tcp]") {
+  const auto on_both = [](const std::string& words) {
+    for (const int host : {1, 2}) {
+      std::string command = words;
+      command.replace(command.find('N'), 1, std::to_string(host));
+      shell(fmt::format("{} {} {}", in_host(), host, command));
+    }
+  };
+  on_both("ip -6 addr add fd00:91::N/64 dev eth0 nodad");
+  on_both("ip addr del 10.78.91.N/24 dev eth0");
+  const outcome end =
+      shell(on_h1(fmt::format("$R -H 'h1,[fd00:91::2]:2' {}/vb_allreduce -m 8:16k -i 3 -x 1 -c", BENCHMARKS_PATH)), {}, 40);
+  on_both("ip addr add 10.78.91.N/24 dev eth0");
+  on_both("ip -6 addr del fd00:91::N/64 dev eth0");
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("3 ranks, every byte checked"));
+}

@@ -100,6 +100,11 @@ TEST_CASE("the size of the job comes from -n, else the slots, else the cores") {
   CHECK(job_size(good({"p"}), 6) == 6);
   CHECK(job_size(good({"-H", "localhost:8,localhost", "p"}), 6) == 9);
   CHECK(job_size(good({"-H", "localhost:8", "-n", "3", "p"}), 6) == 3);
+  CHECK(good({"-H", "fd00:91::2,[fd00:91::3]:4,[::1]", "p"}).hosts.at(0).name == "fd00:91::2");
+  CHECK(good({"-H", "fd00:91::2,[fd00:91::3]:4,[::1]", "p"}).hosts.at(1).name == "fd00:91::3");
+  CHECK(job_size(good({"-H", "fd00:91::2,[fd00:91::3]:4,[::1]", "p"}), 6) == 6);
+  CHECK(wrong({"-H", "[fd00::1]4", "p"}).find("NAME:SLOTS") != std::string::npos);
+  CHECK(wrong({"-H", "[]:4", "p"}).find("NAME:SLOTS") != std::string::npos);
   CHECK(wrong({"-H", "a:0", "p"}).find("NAME:SLOTS") != std::string::npos);
   CHECK(wrong({"-H", ":3", "p"}).find("NAME:SLOTS") != std::string::npos);
 }
