@@ -152,12 +152,15 @@ class Guest:
             time.sleep(0.05)
         ended = self.machine.poll() is not None
         status = self.share / "status"
-        if self.outside:
-            shutil.copytree(self.share / "shared", self.outside, dirs_exist_ok=True)
         if status.exists():
             return int(status.read_text())
         print((self.share / "console").read_text(errors="replace")[-3000:], file=sys.stderr)
         return 125 if ended or not (self.share / "output").exists() else 124
+
+    def leave_shared(self):
+        """What it wrote into the shared folder, for who runs the bed."""
+        if self.outside:
+            shutil.copytree(self.share / "shared", self.outside, dirs_exist_ok=True)
 
     def output(self):
         path = self.share / "output"
@@ -201,6 +204,8 @@ def main():
         status = 0
         for number, guest in enumerate(guests, 1):
             ended = guest.wait(max(deadline - time.monotonic(), 1))
+            if status == 0:  # of files with one name, those of the guest that the status is of
+                guest.leave_shared()
             status = status or ended
             if len(guests) > 1:
                 print(f"== guest {number}")
