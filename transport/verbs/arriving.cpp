@@ -226,7 +226,7 @@ bool endpoint::arm() {
   if (count > 0) return false;
   if (!how_.wake || watcher_) return true;
   try {
-    watcher_ = std::make_unique<watcher>(*channel_, *events_, how_.wake);
+    watcher_ = std::make_unique<watcher>(*channel_, *events_, probe_interval(), how_.wake);
     return true;
   } catch (const std::exception&) {
     return false;  // no thread to be had: this rank does not sleep

@@ -131,7 +131,9 @@ void endpoint::make_links(std::uint32_t job_size) {
     link& l = *links_[i];
     l.who = peer{i};
     l.packets = queue_pair(device_, domain_.get(), completions_.get(), receives_.get(),
-                           {.sends = each + signal_every, .inline_bytes = wanted_inline_bytes, .access = 0});
+                           {.sends = each + signal_every,
+                            .inline_bytes = wanted_inline_bytes,
+                            .access = IBV_ACCESS_REMOTE_WRITE});
     if (!l.packets)
       throw error(errc::not_supported, fmt::format("{} makes no queue pair for rank {} ({} are made): {}",
                                                    device_.text(), i, i, std::strerror(errno)));

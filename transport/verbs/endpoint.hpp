@@ -124,6 +124,8 @@ class endpoint {
   void on_event(const device_event& event, base::nanoseconds now);
   void on_address_change(const device_event& event);
   void watch_receives() noexcept;
+  void probe_the_silent(base::nanoseconds now);
+  base::nanoseconds probe_interval() const noexcept;
   void close_all(errc why, const std::string& words);
   std::string port_words() const;
 
@@ -174,6 +176,7 @@ class endpoint {
   base::nanoseconds now_ = 0;
   base::nanoseconds events_read_ = 0;      ///< by this thread, there being no helper
   base::nanoseconds port_down_since_ = 0;  ///< 0: it is up
+  base::nanoseconds probed_ = base::steady_now();
   bool receives_low_ = false;
   std::string remark_;  ///< what the device said last that may be why something fails
   std::uint32_t news_seen_ = ~std::uint32_t{0};

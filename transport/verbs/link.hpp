@@ -2,7 +2,7 @@
 // endpoint acts on it.
 //
 // There are up to three queue pairs between two ranks A and B, all on the shared receive queue:
-//   packets    made at join; packets and control words both ways, no access to memory
+//   packets    made at join; packets and control words both ways, no access to memory but by empty writes (probes)
 //   accesses   A's puts, gets and atomics to B, made at A's first one; there is another one for B's to A
 // So an access that is refused for its key, which breaks the queue pair it was on, loses no packet and nothing that B has
 // under way; what A had behind it was not carried out, and is done again on the queue pair made anew. In exchange a packet
@@ -95,9 +95,10 @@ struct link {
       slots;  ///< by number of the request modulo its size: the slot it reads, or no_slot
 
   // What comes in.
-  std::uint32_t received = 0;  ///< packets, ever, whose room is given back
-  std::uint32_t arrived = 0;   ///< packets, ever
-  std::uint32_t told = 0;      ///< of those given back, what the peer has heard of
+  std::uint32_t received = 0;   ///< packets, ever, whose room is given back
+  std::uint32_t arrived = 0;    ///< packets, ever
+  std::uint32_t told = 0;       ///< of those given back, what the peer has heard of
+  std::uint32_t probed_at = 0;  ///< `arrived`, when it was last asked whether the peer is silent
   std::uint32_t flags_received = 0;
   std::uint32_t flags_told = 0;
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace verbena::transport::verbs {
@@ -40,7 +41,8 @@ void endpoint::on_failure(link& of, owner as, const ibv_wc& wc) {
 
 /// True: there was something.
 bool endpoint::look_at_device(base::nanoseconds now) {
-  if (!watcher_ && now - events_read_ >= event_interval) {
+  const bool probes = now - probed_ >= probe_interval();
+  if (probes || (!watcher_ && now - events_read_ >= event_interval)) {
     events_read_ = now;
     events_->read();
   }
@@ -55,6 +57,7 @@ bool endpoint::look_at_device(base::nanoseconds now) {
         fmt::format("{}: no link for {} s: is its cable in, and its interface up (rdma link, ip link)? {}",
                     device_.text(), how_.link_timeout / base::second, port_words()));
   }
+  if (probes) probe_the_silent(now);  // behind the events: with the port down a probe would fail at once
   return found;
 }
 
@@ -120,6 +123,32 @@ void endpoint::watch_receives() noexcept {
   ibv_srq_attr limit{};
   limit.srq_limit = few_receives;
   ibv_modify_srq(receives_.get(), &limit, IBV_SRQ_LIMIT);  // a device that cannot has one warning less
+}
+
+base::nanoseconds endpoint::probe_interval() const noexcept {
+  return std::max(how_.link_timeout / 2, 500 * base::millisecond);
+}
+
+/// Who only waits posts nothing that could fail. So whoever was silent for a while gets an empty RDMA Write: its device
+/// answers, without a receive or its processor, and if it does not, the write fails as any request does.
+void endpoint::probe_the_silent(base::nanoseconds now) {
+  probed_ = now;
+  if (port_down_since_ != 0) return;  // it would fail here, and there is time yet
+  for (auto& l : links_) {
+    if (!l || !l->reachable() || l->said_bye) continue;
+    const bool silent = l->arrived == l->probed_at;
+    l->probed_at = l->arrived;
+    if (!silent || tokens_ <= 0 || l->packets.outstanding() + 1 >= l->slots.size()) continue;
+    const std::uint32_t number = l->packets.posted;
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.wr_id = name(request::packet, *l, number);
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    if (ibv_post_send(l->packets.get(), &wr, &bad) != 0) continue;
+    l->slots[number % l->slots.size()] = link::no_slot;
+    ++l->packets.posted;
+    --tokens_;
+  }
 }
 
 void endpoint::close_all(errc why, const std::string& words) {

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 
@@ -18,8 +19,13 @@ constexpr int port_looks_ms = 100;
 
 }  // namespace
 
-watcher::watcher(ibv_comp_channel& channel, device_events& events, std::function<void()> wake)
-    : channel_(channel), events_(events), wake_(std::move(wake)), end_(::eventfd(0, EFD_CLOEXEC)) {
+watcher::watcher(ibv_comp_channel& channel, device_events& events, base::nanoseconds longest,
+                 std::function<void()> wake)
+    : channel_(channel),
+      events_(events),
+      longest_ms_(static_cast<int>(std::min<base::nanoseconds>(longest / base::millisecond, 1 << 30))),
+      wake_(std::move(wake)),
+      end_(::eventfd(0, EFD_CLOEXEC)) {
   if (!end_) throw error(errc::system, "cannot make an eventfd for the thread that watches the RDMA device");
   ::fcntl(channel.fd, F_SETFL, ::fcntl(channel.fd, F_GETFL) | O_NONBLOCK);
   sigset_t all, before;
@@ -38,7 +44,7 @@ void watcher::watch() noexcept {
   for (;;) {
     pollfd wanted[3] = {{channel_.fd, POLLIN, 0}, {end_.get(), POLLIN, 0}, {events_.descriptor(), POLLIN, 0}};
     // While the port is down the rank looks now and then how long it has been.
-    const int ready = ::poll(wanted, 3, events_.port_is_down() ? port_looks_ms : -1);
+    const int ready = ::poll(wanted, 3, events_.port_is_down() ? port_looks_ms : longest_ms_);
     if (ready < 0) continue;
     if (wanted[1].revents != 0) return;
     if (ready == 0 || (wanted[2].revents != 0 && events_.read())) wake_();

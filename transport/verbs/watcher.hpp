@@ -2,6 +2,7 @@
 // doorbell, and rings it. It moves no data. Made when a rank first goes to sleep.
 #pragma once
 
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "transport/verbs/device_events.hpp"
 
@@ -14,8 +15,9 @@ namespace verbena::transport::verbs {
 
 class watcher {
  public:
-  /// The channel and the events outlive it.
-  watcher(ibv_comp_channel& channel, device_events& events, std::function<void()> wake);
+  /// The channel and the events outlive it. `longest`: the rank is woken after so long without either, to look around.
+  watcher(ibv_comp_channel& channel, device_events& events, base::nanoseconds longest,
+          std::function<void()> wake);
   ~watcher();
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
@@ -25,6 +27,7 @@ class watcher {
 
   ibv_comp_channel& channel_;
   device_events& events_;
+  int longest_ms_;
   std::function<void()> wake_;
   base::unique_fd end_;  ///< readable: the thread is to end
   std::thread thread_;
