@@ -75,6 +75,8 @@ shell_command::shell_command(const std::string& command, const variables& extra)
   ::chmod(folder_.c_str(), 01777);
   output_.reset(::memfd_create("output", MFD_CLOEXEC));
   errors_.reset(::memfd_create("errors", MFD_CLOEXEC));
+  // Several programs write there: unlike a file's, the place in a memfd is not moved on by one of them at a time.
+  for (const int fd : {output_.get(), errors_.get()}) ::fcntl(fd, F_SETFL, O_APPEND);
   std::vector<std::string> environment = {mark_, "R=" RDMARUN_PATH, "C=" CLIENT_PATH, "T=" + folder_,
                                           "TMPDIR=" + folder_};
   for (char** v = environ; *v != nullptr; ++v) {

@@ -21,6 +21,7 @@ class capture {
  public:
   capture() : fd_(::memfd_create("output", MFD_CLOEXEC)) {
     if (fd_ < 0) throw std::runtime_error("cannot make a file in memory");
+    ::fcntl(fd_, F_SETFL, O_APPEND);  // several programs may write there
   }
   capture(const capture&) = delete;
   ~capture() { ::close(fd_); }
