@@ -1,5 +1,7 @@
 #include "base/settings.hpp"
 
+#include "base/network.hpp"
+
 #include <fmt/format.h>
 #include <verbena/error.hpp>
 
@@ -89,6 +91,23 @@ std::vector<setting_row> make_rows() {
        [](settings& s, std::string_view value) -> std::string {
          if (!unknown_fabric(value).empty()) return "a list of self, shm, tcp, verbs";
          s.fabric = value;
+         return {};
+       }},
+      {"VERBENA_INTERFACE", "names",
+       "network interfaces (eth0) and networks (10.1.0.0/16) that TCP may use, comma separated; empty: all",
+       [](const settings& s) { return s.interface; },
+       [](settings& s, std::string_view value) -> std::string {
+         interface_list list;
+         if (!interface_list::parse(value, list)) return "a list such as eth0,10.1.0.0/16";
+         s.interface = value;
+         return {};
+       }},
+      {"VERBENA_PORT_RANGE", "ports", "ports that TCP listens on, LOW:HIGH; empty: any",
+       [](const settings& s) { return s.port_range; },
+       [](settings& s, std::string_view value) -> std::string {
+         port_range range;
+         if (!value.empty() && !port_range::parse(value, range)) return "a range of ports such as 5000:5100";
+         s.port_range = value;
          return {};
        }},
       {"VERBENA_DEVICE", "name", "RDMA device to use, NAME or NAME:PORT; empty: the fastest active port",

@@ -16,6 +16,8 @@ namespace verbena::base {
 /// The values in force for one context. Adding a setting: a member here, a row in settings.cpp.
 struct settings {
   std::string fabric;                          ///< comma list of fabrics allowed; empty: all
+  std::string interface;                       ///< network interfaces and networks TCP may use; empty: all
+  std::string port_range;                      ///< ports TCP listens on, "low:high"; empty: any
   std::string device;                          ///< RDMA device, "name" or "name:port"; empty: the fastest active
   std::uint64_t keep_registered = 1u << 30;    ///< bytes of verbena::memory() that stay registered with a device
   std::string allreduce = "auto";              ///< auto | recursive_doubling | ring | node

@@ -270,6 +270,7 @@ base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid) {
   pid = ::fork();
   if (pid == 0) {
     ours.reset();
+    if (plan.parents_fd >= 0) ::close(plan.parents_fd);
     ::prctl(PR_SET_NAME, "rdmarun-keeper");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     keeper{plan, std::move(theirs)}.run();

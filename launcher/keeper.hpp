@@ -55,6 +55,7 @@ struct rank_plan {
   std::vector<std::string> environment;            ///< of every rank, without what PMIx adds
   std::string directory;                           ///< to enter first; empty: stay
   int input_rank = 0;                              ///< inherits the standard input; -1: nobody
+  int parents_fd = -1;                             ///< to be closed: a pipe must end when the parent closes it
   int segment_fd = -1;                             ///< inherited by each rank under the same number
   sigset_t signal_mask{};
 };

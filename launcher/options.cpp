@@ -1,5 +1,6 @@
 #include "launcher/options.hpp"
 
+#include "base/network.hpp"
 #include "base/settings.hpp"
 #include "launcher/words.hpp"
 
@@ -14,7 +15,7 @@
 namespace verbena::launcher {
 namespace {
 
-constexpr std::array<option_row, 28> rows = {{
+constexpr std::array<option_row, 31> rows = {{
     {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
     {"-H,--host", "NAMES", "where to run, NAME or NAME:SLOTS, comma separated (default: this host)"},
     {"-hostfile,--hostfile", "FILE",
@@ -35,9 +36,13 @@ constexpr std::array<option_row, 28> rows = {{
      "set a variable for the ranks; VAR- removes it; all others are passed on as they are"},
     {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
     {"--device", "NAME", "RDMA device the ranks use for verbs, NAME or NAME:PORT"},
+    {"--interface", "NAMES",
+     "network interfaces (eth0) and networks (10.1.0.0/16) to use between hosts, comma separated (default: all)"},
+    {"--port-range", "LOW:HIGH", "ports on which rdmarun and the ranks may listen (default: any)"},
+    {"--link-timeout", "SECONDS", "a host or a rank that the network does not reach for longer is lost (default 10)"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
     {"--stdin", "RANK",
-     "the rank that inherits the standard input (default 0), or none; the others read nothing"},
+     "the rank that reads the standard input, or none (default: 0, if it is on this host); the others read nothing"},
     {"--output", "DIR",
      "write each rank's output to DIR/rank.N.out and DIR/rank.N.err instead of passing it on"},
     {"--tag", "", "begin each line of output with [rank]"},
@@ -140,6 +145,20 @@ template <class Integer>
 bool parse_number(std::string_view text, Integer& value) {
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+}
+
+/// Of what is said to the ranks, too.
+std::string check_network(const options& how) {
+  base::interface_list list;
+  base::port_range range;
+  std::uint32_t seconds = 0;
+  if (!base::interface_list::parse(how.interface, list))
+    return fmt::format("option '--interface' takes a list such as eth0,10.1.0.0/16, not '{}'", how.interface);
+  if (!how.port_range.empty() && !base::port_range::parse(how.port_range, range))
+    return fmt::format("option '--port-range' takes LOW:HIGH, not '{}'", how.port_range);
+  if (!how.link_timeout.empty() && (!parse_number(how.link_timeout, seconds) || seconds == 0 || seconds > 86'400))
+    return fmt::format("option '--link-timeout' takes whole seconds from 1 to 86400, not '{}'", how.link_timeout);
+  return {};
 }
 
 std::string parse_hosts(std::string_view text, std::vector<host_slots>& into) {
@@ -266,6 +285,9 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.add_option("-x,--env", into.variables)->expected(1)->take_all();
   app.add_option("--fabric", into.fabric);
   app.add_option("--device", into.device);
+  app.add_option("--interface", into.interface);
+  app.add_option("--port-range", into.port_range);
+  app.add_option("--link-timeout", into.link_timeout);
   app.add_flag("--explain", into.explain);
   app.add_flag("--tag", into.tag);
   auto* limit = app.add_option("--timeout", timeout);
@@ -278,7 +300,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   app.add_flag("-h,--help", help);
   app.add_flag("--oversubscribe", accepted);
   app.add_flag("--allow-run-as-root", accepted);
-  app.add_option("--stdin", input);
+  auto* reader = app.add_option("--stdin", input);
   app.add_option("--output", into.output_directory);
   app.add_option("-H,--host", hosts);
   app.add_option("--hostfile", into.hostfile);
@@ -310,9 +332,11 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
                                     std::pair{"--abort-grace", into.abort_grace_s}})
     if (std::string wrong = check_seconds(name, value); !wrong.empty()) return wrong;
   if (std::string wrong = check_fabrics(into.fabric); !wrong.empty()) return wrong;
+  if (std::string wrong = check_network(into); !wrong.empty()) return wrong;
   if (std::string wrong = parse_binding(bind, into.bind); !wrong.empty()) return wrong;
   if (std::string wrong = parse_hosts(hosts, into.hosts); !wrong.empty()) return wrong;
   if (std::string wrong = parse_mapping(map, into.map); !wrong.empty()) return wrong;
+  into.input_asked = reader->count() > 0;
   if (input == "none") {
     into.input_rank = -1;
   } else if (!parse_number(input, into.input_rank) || into.input_rank < 0) {

@@ -50,9 +50,13 @@ struct options {
   std::string directory;
   std::vector<std::string> variables;  ///< requests of -x, in order
   std::string fabric;
+  std::string interface;   ///< network interfaces and networks to use; empty: all, or what the variable says
+  std::string port_range;  ///< where to listen, likewise
+  std::string link_timeout;
   std::string device;
   std::string output_directory;
   int input_rank = 0;  ///< -1: nobody reads the standard input
+  bool input_asked = false;  ///< --stdin was given: a rank of another host gets it as well
   bool no_oversubscribe = false;
   binding bind = binding::automatic;
   bool report_bindings = false;

@@ -3,9 +3,9 @@ _rdmarun() {
   local word=${COMP_WORDS[COMP_CWORD]} i=1
   local rows options valued
   # "-x, --env VAR=VALUE" of each line of the help; an option that takes a value is followed by a word in capitals.
-  rows=$(rdmarun --help 2>/dev/null | sed -nE 's/^  (-[^ ]+(, -[^ ]+)*( [A-Z=]+)?)(  .*)?$/\1/p')
+  rows=$(rdmarun --help 2>/dev/null | sed -nE 's/^  (-[^ ]+(, -[^ ]+)*( [A-Z=:]+)?)(  .*)?$/\1/p')
   options=$(tr -s ', ' '\n\n' <<< "$rows" | grep '^-')
-  valued=$(grep -E ' [A-Z=]+$' <<< "$rows" | tr -s ', ' '\n\n' | grep '^-')
+  valued=$(grep -E ' [A-Z=:]+$' <<< "$rows" | tr -s ', ' '\n\n' | grep '^-')
   while ((i < COMP_CWORD)); do
     case ${COMP_WORDS[i]} in
       -*) if grep -qxF -- "${COMP_WORDS[i]}" <<< "$valued"; then ((i++)); fi ;;

@@ -15,6 +15,9 @@ environment make_environment(const options& how, std::string& wrong) {
   environment variables = without_outer_job(environ);
   if (!how.fabric.empty()) set_variable(variables, "VERBENA_FABRIC=" + how.fabric);
   if (!how.device.empty()) set_variable(variables, "VERBENA_DEVICE=" + how.device);
+  if (!how.interface.empty()) set_variable(variables, "VERBENA_INTERFACE=" + how.interface);
+  if (!how.port_range.empty()) set_variable(variables, "VERBENA_PORT_RANGE=" + how.port_range);
+  if (!how.link_timeout.empty()) set_variable(variables, "VERBENA_LINK_TIMEOUT_S=" + how.link_timeout);
   if (how.explain) set_variable(variables, "VERBENA_EXPLAIN=1");
   for (const std::string& request : how.variables)
     if (const std::string right = apply_request(variables, request); !right.empty()) {
@@ -22,11 +25,15 @@ environment make_environment(const options& how, std::string& wrong) {
       return variables;
     }
   try {
-    base::read_settings([&](const char* name) { return find_variable(variables, name); });
+    settings_of(variables);
   } catch (const error& refused) {
     wrong = refused.what();  // once, here, and not by each rank
   }
   return variables;
+}
+
+base::settings settings_of(const environment& variables) {
+  return base::read_settings([&](const char* name) { return find_variable(variables, name); });
 }
 
 bool is_this_host(const std::string& name, const std::string& host) {

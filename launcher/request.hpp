@@ -2,6 +2,7 @@
 // ask of each other and of this host.
 #pragma once
 
+#include "base/settings.hpp"
 #include "launcher/environment.hpp"
 #include "launcher/options.hpp"
 
@@ -11,6 +12,9 @@ namespace verbena::launcher {
 
 /// The ranks' environment, or a sentence in `wrong`.
 environment make_environment(const options& how, std::string& wrong);
+
+/// What the library will read from it; throws verbena::error where it makes no sense.
+base::settings settings_of(const environment& variables);
 
 /// True if `name` is a name of this host as far as can be told without asking anybody.
 bool is_this_host(const std::string& name, const std::string& host);

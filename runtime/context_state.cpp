@@ -133,6 +133,8 @@ void context_state::connect() {
   if (tcp) {
     transport::tcp::options how;
     how.only_this_host = all_local;
+    base::interface_list::parse(settings_.interface, how.interfaces);
+    base::port_range::parse(settings_.port_range, how.ports);
     how.link_timeout = static_cast<base::nanoseconds>(settings_.link_timeout_s) * base::second;
     how.wake = wake;
     fabric_->add(std::make_unique<transport::tcp::tcp_fabric>(peer{job.self}, job.size, page, std::move(how)));

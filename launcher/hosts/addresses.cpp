@@ -48,22 +48,25 @@ void add(std::vector<std::string>& list, const std::string& address) {
 
 }  // namespace
 
-std::vector<std::string> own_addresses(const std::vector<std::string>& hosts) {
-  std::vector<std::string> found;
+std::vector<std::string> own_addresses(const std::vector<std::string>& hosts, const base::interface_list& allowed) {
+  std::vector<std::string> all, found;
+  ifaddrs* interfaces = nullptr;
+  if (::getifaddrs(&interfaces) != 0) return found;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner{interfaces, ::freeifaddrs};
+  for (const ifaddrs* each = interfaces; each != nullptr; each = each->ifa_next)
+    if (each->ifa_addr != nullptr && (each->ifa_flags & IFF_UP) != 0 && allowed.allows(each->ifa_name, *each->ifa_addr))
+      add(all, in_words(each->ifa_addr));
   for (const std::string& host : hosts) {
     addrinfo wanted{};
     wanted.ai_socktype = SOCK_DGRAM;
     addrinfo* list = nullptr;
     if (::getaddrinfo(host.c_str(), "9", &wanted, &list) != 0) continue;
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner{list, ::freeaddrinfo};
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> answer{list, ::freeaddrinfo};
     for (const addrinfo* each = list; each != nullptr; each = each->ai_next)
-      add(found, source_towards(*each));
+      if (const std::string source = source_towards(*each); std::find(all.begin(), all.end(), source) != all.end())
+        add(found, source);
   }
-  ifaddrs* interfaces = nullptr;
-  if (::getifaddrs(&interfaces) != 0) return found;
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner{interfaces, ::freeifaddrs};
-  for (const ifaddrs* each = interfaces; each != nullptr; each = each->ifa_next)
-    if (each->ifa_addr != nullptr && (each->ifa_flags & IFF_UP) != 0) add(found, in_words(each->ifa_addr));
+  for (const std::string& each : all) add(found, each);
   return found;
 }
 

@@ -4,16 +4,21 @@
 #include "launcher/hosts/call_back.hpp"
 #include "launcher/hosts/connection.hpp"
 #include "launcher/hosts/identity.hpp"
+#include "launcher/hosts/input.hpp"
 #include "launcher/hosts/messages.hpp"
 #include "launcher/hosts/outgoing.hpp"
 #include "launcher/local_node.hpp"
 #include "launcher/process_setup.hpp"
+#include "launcher/request.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
+#include <verbena/error.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -22,7 +27,6 @@ namespace {
 
 constexpr base::nanoseconds order_patience = 10 * base::second;
 constexpr base::nanoseconds call_patience = 10 * base::second;
-constexpr base::nanoseconds link_patience = 10 * base::second;
 /// For rdmarun to close the connection once everything has been said.
 constexpr base::nanoseconds farewell = 5 * base::second;
 
@@ -56,7 +60,7 @@ bool makes_sense(const plan_message& plan) {
 class agent {
  public:
   explicit agent(base::unique_fd socket)
-      : link_(loop_, std::move(socket), link_patience,
+      : link_(loop_, std::move(socket),
               {[this](frame_kind kind, const std::string& payload) { on_frame(kind, payload); },
                [this](int) { on_closed(); }}),
         outputs_(loop_, [this](std::uint32_t rank, std::uint8_t which, std::string_view bytes) {
@@ -77,6 +81,7 @@ class agent {
   event_loop loop_;
   connection link_;
   outgoing outputs_;
+  std::optional<input_pipe> input_;
   std::optional<hidden_stderr> chatter_;
   std::unique_ptr<local_node> node_;
   std::uint32_t job_size_ = 0;
@@ -124,6 +129,10 @@ void agent::on_frame(frame_kind kind, const std::string& payload) {
       return take(close_output_message{}, [this](close_output_message&& m) { outputs_.drop(m.which); });
     case frame_kind::credit:
       return take(credit_message{}, [this](credit_message&& m) { outputs_.grant(m.which, m.bytes); });
+    case frame_kind::input:
+      return take(input_message{}, [this](input_message&& m) {
+        if (input_) input_->take(m.bytes);
+      });
     case frame_kind::fence_done:
       return take(fence_done_message{},
                   [this](fence_done_message&& m) { node_->server().answer_fence(m.ticket, m.good, m.data); });
@@ -149,6 +158,11 @@ void agent::on_plan(plan_message&& plan) {
 std::string agent::prepare(plan_message& plan, std::string& remarks) {
   if (!makes_sense(plan)) return "the description of the job makes no sense";
   job_size_ = static_cast<std::uint32_t>(plan.host_of.size());
+  try {
+    link_.set_link_timeout(static_cast<base::nanoseconds>(settings_of(plan.environment).link_timeout_s) * base::second);
+  } catch (const error& refused) {
+    return refused.what();
+  }
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < plan.host_of.size(); ++r)
     if (plan.host_of[r] == plan.here) ranks.push_back(r);
@@ -159,8 +173,12 @@ std::string agent::prepare(plan_message& plan, std::string& remarks) {
   const std::vector<unsigned> mask = base::mask_cpus();
   const unsigned cores =
       base::usable_cores(std::max(1U, static_cast<unsigned>(mask.size())), base::cpu_quota());
-  rank_plan keeps{plan.programs,  plan.program_of, {}, plan.environment,
-                  plan.directory, plan.input_rank, -1, {}};
+  rank_plan keeps{plan.programs, plan.program_of, {}, plan.environment, plan.directory, plan.input_rank, -1, -1, {}};
+  if (plan.input_rank >= 0 && plan.input_is_sent) {
+    input_.emplace(loop_, [this](std::uint32_t bytes, bool closed) { link_.send(input_taken_message{bytes, closed}); });
+    if (input_->fd() < 0) return fmt::format("cannot make a pipe for the standard input: {}", std::strerror(errno));
+    keeps.parents_fd = input_->fd();
+  }
   if (!node_->fork_keeper(std::move(keeps))) return "cannot start a process";
   chatter_.emplace();
   node_->prepare_server();

@@ -80,9 +80,20 @@ std::string agents::gather() {
       loop_, secret_,
       [this](std::uint32_t index) { return index < all_.size() && !all_[index]->link && !all_[index]->own; },
       [this](std::uint32_t index, base::unique_fd socket) { know(index, std::move(socket)); });
-  for (const std::string& address : own_addresses(others)) door_->listen(address);
+  base::interface_list allowed;
+  base::port_range ports;
+  base::interface_list::parse(network_.interface, allowed);
+  base::port_range::parse(network_.port_range, ports);
+  const std::vector<std::string> addresses = own_addresses(others, allowed);
+  for (const std::string& address : addresses) door_->listen(address, ports);
+  if (!others.empty() && addresses.empty())
+    return allowed.empty() ? "this host has no address at which other hosts could reach it"
+                           : fmt::format("this host has no address on '{}' (--interface) at which other hosts could reach it",
+                                         network_.interface);
   if (!others.empty() && door_->places().empty())
-    return "this host has no address at which other hosts could reach it";
+    return ports == base::port_range{}
+               ? fmt::format("cannot listen on any address of this host: {}", std::strerror(errno))
+               : fmt::format("no port of {} (--port-range) is free on this host", network_.port_range);
   start_next();
   if (wrong_.empty() && there_ < all_.size()) loop_.run();
   gathering_ = false;
@@ -107,7 +118,7 @@ void agents::start_one(std::size_t index) {
     base::unique_fd socket = start_own_agent(one.pid);
     if (!socket)
       return fail(fmt::format("host {}: cannot start a process: {}", one.name, std::strerror(errno)));
-    release_standard_input();
+    if (!how_.input_asked) release_standard_input();
     return know(index, std::move(socket));
   }
   agent_order order{control_version, static_cast<std::uint32_t>(index), secret_, door_->places()};
@@ -128,7 +139,8 @@ void agents::know(std::size_t index, base::unique_fd socket) {
       fail(fmt::format("host {}: rdmarun's agent there has gone away again{}{}", of->name,
                        error == 0 ? "" : ": ", error == 0 ? "" : std::strerror(error)));
   };
-  one.link = std::make_unique<connection>(loop_, std::move(socket), 10 * base::second, std::move(call));
+  one.link = std::make_unique<connection>(loop_, std::move(socket), std::move(call));
+  one.link->set_link_timeout(static_cast<base::nanoseconds>(network_.link_timeout_s) * base::second);
 }
 
 void agents::on_frame(agent_entry& of, frame_kind kind, const std::string& payload) {

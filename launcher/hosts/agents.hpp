@@ -2,6 +2,7 @@
 // one cannot be; then says which and why.
 #pragma once
 
+#include "base/settings.hpp"
 #include "launcher/event_loop.hpp"
 #include "launcher/hosts/connection.hpp"
 #include "launcher/hosts/door.hpp"
@@ -41,6 +42,8 @@ class agents {
   agents(const agents&) = delete;
   agents& operator=(const agents&) = delete;
 
+  /// For `interface`, `port_range` and `link_timeout_s`; before `gather`.
+  void obey(const base::settings& network) { network_ = network; }
   /// Returns when all are there. Empty, or a sentence.
   std::string gather();
   /// Several names of one host are one host: the first stays, and has the slots of all.
@@ -62,6 +65,7 @@ class agents {
 
   event_loop& loop_;
   const options& how_;
+  base::settings network_;
   job_secret secret_;
   std::vector<std::unique_ptr<agent_entry>> all_;
   std::vector<std::unique_ptr<agent_entry>> dismissed_;

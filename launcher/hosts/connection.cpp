@@ -29,12 +29,15 @@ void watch_link(int socket, base::nanoseconds timeout) {
 
 }  // namespace
 
-connection::connection(event_loop& loop, base::unique_fd socket, base::nanoseconds link_timeout,
-                       callbacks call)
+connection::connection(event_loop& loop, base::unique_fd socket, callbacks call)
     : loop_(loop), socket_(std::move(socket)), call_(std::move(call)) {
   ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
-  watch_link(socket_.get(), link_timeout);
+  watch_link(socket_.get(), 10 * base::second);
   loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { on_ready(events); });
+}
+
+void connection::set_link_timeout(base::nanoseconds timeout) {
+  if (socket_) watch_link(socket_.get(), timeout);
 }
 
 connection::~connection() {

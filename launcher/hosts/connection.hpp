@@ -20,12 +20,14 @@ class connection {
     std::function<void(int error)> on_closed;
   };
 
-  /// `link_timeout`: a host that the network does not reach for so long is lost. One whose processes are stopped is not: its
-  /// kernel answers.
-  connection(event_loop& loop, base::unique_fd socket, base::nanoseconds link_timeout, callbacks call);
+  connection(event_loop& loop, base::unique_fd socket, callbacks call);
   ~connection();
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
+
+  /// A host that the network does not reach for so long (at least 3 s; 10 s until this is called) is lost. One whose processes are
+  /// stopped is not: its kernel answers.
+  void set_link_timeout(base::nanoseconds timeout);
 
   void send(frame_kind kind, std::string_view payload = {});
   template <class Message>

@@ -6,8 +6,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 namespace verbena::launcher {
@@ -21,17 +23,17 @@ door::~door() {
   for (const base::unique_fd& each : listeners_) loop_.forget(each.get());
 }
 
-bool door::listen(const std::string& address) {
+bool door::listen(const std::string& address, base::port_range ports) {
   addrinfo wanted{};
   wanted.ai_flags = AI_NUMERICHOST | AI_PASSIVE;
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   if (::getaddrinfo(address.c_str(), "0", &wanted, &list) != 0) return false;
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner{list, ::freeaddrinfo};
-  base::unique_fd socket{::socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  if (!socket || ::bind(socket.get(), list->ai_addr, list->ai_addrlen) != 0 ||
-      ::listen(socket.get(), 1024) != 0)
-    return false;
+  sockaddr_storage at{};
+  std::memcpy(&at, list->ai_addr, std::min<std::size_t>(list->ai_addrlen, sizeof at));
+  base::unique_fd socket = base::listen_within(at, list->ai_addrlen, ports, 1024);
+  if (!socket) return false;
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);

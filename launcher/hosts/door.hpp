@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "base/network.hpp"
 #include "launcher/event_loop.hpp"
 #include "launcher/hosts/proof.hpp"
 
@@ -27,8 +28,8 @@ class door {
   door(const door&) = delete;
   door& operator=(const door&) = delete;
 
-  /// Listens on an address, on a port that the kernel chooses. False: it cannot be had.
-  bool listen(const std::string& address);
+  /// Listens on an address, on a free port of the range. False, with errno: it cannot be had.
+  bool listen(const std::string& address, base::port_range ports = {});
   /// "ADDRESS PORT" of each.
   const std::vector<std::string>& places() const { return places_; }
 

@@ -15,7 +15,7 @@
 
 namespace verbena::launcher {
 
-inline constexpr std::uint32_t control_version = 1;
+inline constexpr std::uint32_t control_version = 2;
 inline constexpr std::size_t frame_head_bytes = 5;
 /// Above any job's description; a larger length is nonsense.
 inline constexpr std::uint32_t largest_frame = 1U << 28;
@@ -29,6 +29,7 @@ enum class frame_kind : std::uint8_t {
   event,
   no_output,
   gone,
+  input_taken,
   // rdmarun to agent
   plan = 32,
   start,
@@ -40,6 +41,7 @@ enum class frame_kind : std::uint8_t {
   announce_ending,
   close_output,
   credit,
+  input,
   // both ways: questions of libpmix and their answers
   fence = 64,
   fence_done,

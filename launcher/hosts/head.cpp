@@ -1,6 +1,7 @@
 #include "launcher/hosts/head.hpp"
 
 #include "launcher/hosts/agents.hpp"
+#include "launcher/hosts/input.hpp"
 #include "launcher/hosts/meetings.hpp"
 #include "launcher/hosts/remote_node.hpp"
 #include "launcher/launch.hpp"
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <optional>
 
 namespace verbena::launcher {
 namespace {
@@ -64,6 +66,7 @@ int head::run() {
   programs_ = programs_of_ranks(how_, slots);
   if (wrong.empty()) wrong = check_request(how_, static_cast<unsigned>(programs_.size()));
   if (!wrong.empty()) return refuse(status_usage, wrong);
+  agents_.obey(settings_of(variables));
   // A connection, a process and what it says for each host; the files of --output.
   wrong = raise_descriptor_limit(
       static_cast<unsigned>(how_.hosts.size() + (how_.output_directory.empty() ? 0 : programs_.size())));
@@ -98,13 +101,6 @@ std::string head::map() {
     for (std::uint32_t& host : host_of_)
       if (host > i) --host;
   }
-  // Rank 0 is what nobody has to ask for.
-  if (how_.input_rank > 0)
-    if (const agent_entry& its = *all[host_of_[static_cast<std::size_t>(how_.input_rank)]]; !its.own)
-      return fmt::format(
-          "option '--stdin {}': that rank is on {}, and the standard input reaches ranks of rdmarun's own "
-          "host only",
-          how_.input_rank, its.name);
   return {};
 }
 
@@ -141,9 +137,12 @@ std::string head::prepare(const environment& variables) {
       loop_.stop();
     };
     plan.here = i;
-    // The agent of this host has our standard input, and can give it to a rank.
-    const auto input = static_cast<std::size_t>(how_.input_rank);
-    plan.input_rank = one.own && how_.input_rank >= 0 && host_of_[input] == i ? how_.input_rank : -1;
+    // The agent of this host has our standard input, and can give it to a rank; to others it is sent, if somebody asked for that.
+    const bool reads = how_.input_rank >= 0 && host_of_[static_cast<std::size_t>(how_.input_rank)] == i &&
+                       (one.own || how_.input_asked);
+    plan.input_rank = reads ? how_.input_rank : -1;
+    plan.input_is_sent = reads && !one.own;
+    if (reads && one.own) release_standard_input();
     one.link->send(plan);
   }
   const event_loop::timer limit = loop_.after(agents::patience, [&] {
@@ -233,6 +232,19 @@ int head::launch_job() {
                     }}};
   std::vector<node*> nodes;
   for (std::uint32_t i = 0; i < all.size(); ++i) connect(job, between, i);
+  std::optional<input_source> input;
+  if (how_.input_asked && how_.input_rank >= 0) {
+    const std::uint32_t reader = host_of_[static_cast<std::size_t>(how_.input_rank)];
+    if (!all[reader]->own) {
+      nodes_[reader]->on_input_taken([&input](std::uint32_t bytes, bool closed) {
+        if (closed) input->stop();
+        return input->taken(bytes);
+      });
+      input.emplace(loop_, [to = all[reader]->link.get()](std::string_view bytes) {
+        to->send(input_message{std::string(bytes)});
+      });
+    }
+  }
   for (const auto& each : nodes_) nodes.push_back(each.get());
   const auto room = [this, one_file = &job.output() == &job.errors()](unsigned which) {
     for (const auto& each : nodes_) {

@@ -37,13 +37,14 @@ struct plan_message {
   std::vector<std::vector<std::string>> programs;
   std::vector<std::string> environment;
   std::string directory;
-  std::int32_t input_rank = -1;  ///< if it is there and inherits the agent's own standard input
+  std::int32_t input_rank = -1;  ///< the rank there that has a standard input; -1: none
+  bool input_is_sent = false;    ///< it comes in messages; else the rank inherits the agent's own
   std::uint8_t bind = 0;
   bool report_bindings = false;
   bool quiet = false;
   template <class A>
   void fields(A& a) {
-    a(job_name, hosts, host_of, here, program_of, programs, environment, directory, input_rank, bind,
+    a(job_name, hosts, host_of, here, program_of, programs, environment, directory, input_rank, input_is_sent, bind,
       report_bindings, quiet);
   }
 };
@@ -149,6 +150,27 @@ struct credit_message {
   template <class A>
   void fields(A& a) {
     a(which, bytes);
+  }
+};
+
+/// For the rank with the standard input; no bytes: that was all.
+struct input_message {
+  static constexpr frame_kind kind = frame_kind::input;
+  std::string bytes;
+  template <class A>
+  void fields(A& a) {
+    a(bytes);
+  }
+};
+
+/// So many bytes of it were given on; or nobody reads it any more.
+struct input_taken_message {
+  static constexpr frame_kind kind = frame_kind::input_taken;
+  std::uint32_t bytes = 0;
+  bool closed = false;
+  template <class A>
+  void fields(A& a) {
+    a(bytes, closed);
   }
 };
 

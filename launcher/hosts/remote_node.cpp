@@ -46,6 +46,11 @@ void remote_node::on_frame(frame_kind kind, const std::string& payload) {
       return take(gone_message{}, [this](gone_message&& m) {
         be_gone(m.why.empty() ? std::string{} : fmt::format("host {}: {}", name_, m.why));
       });
+    case frame_kind::input_taken:
+      return take_if(
+          input_taken_message{},
+          [this](const input_taken_message& m) { return on_input_taken_ && on_input_taken_(m.bytes, m.closed); },
+          [](input_taken_message&&) {});
     case frame_kind::fence:
       return take(fence_message{}, [this](fence_message&& m) { call_.on_fence(std::move(m)); });
     case frame_kind::modex_wanted:

@@ -30,6 +30,8 @@ class remote_node final : public node {
   remote_node(std::string name, std::vector<std::uint32_t> ranks, connection& to)
       : name_(std::move(name)), ranks_(std::move(ranks)), to_(to) {}
   void attach(callbacks call) { call_ = std::move(call); }
+  /// Of the standard input that is sent there. `action` returns false for what makes no sense.
+  void on_input_taken(std::function<bool(std::uint32_t bytes, bool closed)> action) { on_input_taken_ = std::move(action); }
 
   // From the connection.
   void on_frame(frame_kind kind, const std::string& payload);
@@ -62,6 +64,7 @@ class remote_node final : public node {
   std::vector<std::uint32_t> ranks_;
   connection& to_;
   callbacks call_;
+  std::function<bool(std::uint32_t, bool)> on_input_taken_;
   std::array<std::uint32_t, 2> owed_{};  ///< bytes of each output taken and not granted again
   bool shares_terminal_ = false;
   bool gone_ = false;

@@ -25,6 +25,13 @@ void nothing_left(double patience_s) {
   }
 }
 
+/// The port on which rdmarun on h1 waits for its agents.
+std::string door_of_h1() {
+  const outcome place = shell(in_host() + " 1 ss -Hltn | grep -v :22 | awk '{print $4}' | head -1");
+  const std::size_t colon = place.output.rfind(':');
+  return colon == std::string::npos ? "" : place.output.substr(colon + 1, place.output.find('\n') - colon - 1);
+}
+
 }  // namespace
 
 TEST_CASE("a rank that fails on another host ends the job, is named, and gives the status", "[hosts][faults]") {
@@ -107,14 +114,61 @@ TEST_CASE("signals and time limits reach the ranks of all hosts", "[hosts][fault
   CHECK(end.output == "up\nup\ncaught\ncaught\n");
 }
 
+TEST_CASE("a thousand strangers who say nothing delay no start, and are let go of after five seconds", "[hosts][faults]") {
+  const auto start = [](const char* delay) { return on_h1(fmt::format("$R --agent-command 'sleep {}; ssh' -H h2 hostname", delay)); };
+  const double alone = shell(start("2")).seconds;
+  for (const char* delay : {"2", "8"}) {
+    shell_command job(start(delay));
+    sleep_ms(500);
+    const std::string port = door_of_h1();
+    REQUIRE_FALSE(port.empty());
+    // Prints how many were closed, and how long the last one was kept.
+    shell_command strangers(fmt::format(
+        "{} 3 python3 -c '\n"
+        "import socket, time\n"
+        "begin = time.time()\n"
+        "all = [socket.create_connection((\"10.78.91.1\", {}), 5) for i in range(1000)]\n"
+        "closed = 0\n"
+        "for one in all:\n"
+        "  one.settimeout(20)\n"
+        "  try:\n"
+        "    while one.recv(4096): pass\n"
+        "  except ConnectionResetError: pass\n"
+        "  closed += 1\n"
+        "print(closed, int(time.time() - begin))\n'",
+        in_host(), port));
+    const outcome end = job.wait(20);
+    INFO(end.errors);
+    CHECK(end.status == 0);
+    CHECK(end.output == "h2\n");
+    if (*delay == '2') CHECK(end.seconds < alone + 0.5);
+    const outcome kept = strangers.wait(20);
+    INFO(kept.errors);
+    CHECK(kept.output == (*delay == '2' ? "1000 1\n" : "1000 5\n"));
+  }
+}
+
+TEST_CASE("--link-timeout is how long a host may be out of reach", "[hosts][faults]") {
+  shell_command job(on_h1("$R --link-timeout 4 -H h1,h2 sh -c 'echo up; sleep 60'"));
+  REQUIRE(job.says("up\nup"));
+  const base::nanoseconds begin = base::steady_now();
+  shell(in_host() + " 2 ip link set eth0 down");
+  const outcome end = job.wait(20);
+  const std::string left = left_on(2, 8 - static_cast<double>(base::steady_now() - begin) / 1e9);
+  shell(in_host() + " 2 ip link set eth0 up");
+  CHECK(left.empty());
+  CHECK(end.status == 125);
+  CHECK_THAT(end.errors, Contains("host h2: not reached any more"));
+  CHECK(base::steady_now() - begin < 8 * base::second);
+  nothing_left(1);
+}
+
 TEST_CASE("strangers at the door delay nothing and get nowhere", "[hosts][faults]") {
   // Whoever connects while agents are waited for hears a challenge, and is let go of when what he says is no proof.
   shell_command job(on_h1("$R --agent-command 'sleep 2; ssh' -H h2 hostname"));
   sleep_ms(500);
-  const outcome place = shell(in_host() + " 1 ss -Hltn | grep -v :22 | awk '{print $4}' | head -1");
-  const std::size_t colon = place.output.rfind(':');
-  REQUIRE(colon != std::string::npos);
-  const std::string port = place.output.substr(colon + 1, place.output.find('\n') - colon - 1);
+  const std::string port = door_of_h1();
+  REQUIRE_FALSE(port.empty());
   const outcome stranger =
       shell(fmt::format("{} 3 timeout 3 bash -c 'exec 3<>/dev/tcp/10.78.91.1/{}; head -c 100 /dev/zero >&3; cat <&3 | wc -c'",
                         in_host(), port));

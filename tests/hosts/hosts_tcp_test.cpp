@@ -48,6 +48,23 @@ TEST_CASE("--explain says TCP between hosts, and shared memory within one", "[ho
   CHECK_THAT(end.errors, Contains("-> tcp: it is on another host; 10.78.91.1:") && Contains("-> shm:"));
 }
 
+TEST_CASE("--interface and --port-range say where rdmarun and the ranks may be reached", "[hosts][tcp]") {
+  const auto run = [](const std::string& words) {
+    return shell(on_h1(fmt::format("$R {} -H h1,h2 {}/vb_barrier -i 1", words, BENCHMARKS_PATH)), {}, 40);
+  };
+  const outcome end = run("--explain --interface 10.78.91.0/24 --port-range 21000:21003");
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.errors, Contains("10.78.91.1:2100") || Contains("10.78.91.2:2100"));
+  CHECK(run("--interface eth0").status == 0);
+  const outcome nowhere = run("--interface nosuch0");
+  CHECK(nowhere.status == 125);
+  CHECK_THAT(nowhere.errors, Contains("this host has no address on 'nosuch0' (--interface)"));
+  const outcome full = run("--port-range 22");  // sshd's
+  CHECK(full.status == 125);
+  CHECK_THAT(full.errors, Contains("no port of 22 (--port-range) is free on this host"));
+}
+
 TEST_CASE("a rank killed in mid-transfer between hosts ends the job within seconds, named",
           "[hosts][tcp][faults]") {
   const outcome end = shell(on_h1(

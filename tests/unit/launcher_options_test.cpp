@@ -55,6 +55,10 @@ TEST_CASE("values and switches arrive") {
   CHECK(how.grace_s == 2);
   CHECK(how.abort_grace_s == 0);
   CHECK((how.explain && how.tag && how.quiet && how.verbose));
+  const options network = good({"--interface=eth0,fd00::/8", "--port-range", "5000:5009", "--link-timeout", "3", "p"});
+  CHECK(network.interface == "eth0,fd00::/8");
+  CHECK(network.port_range == "5000:5009");
+  CHECK(network.link_timeout == "3");
   const options plain = good({"p"});
   CHECK(plain.grace_s == 5);
   CHECK(plain.abort_grace_s == 0.5);
@@ -77,6 +81,10 @@ TEST_CASE("wrong values are named") {
   CHECK_FALSE(wrong({"--timeout", "nan", "p"}).empty());
   CHECK(wrong({"--fabric", "shm,warp", "p"}).find("no fabric 'warp'") != std::string::npos);
   CHECK_FALSE(wrong({"--tag=3", "p"}).empty());
+  CHECK(wrong({"--interface", "10.0.0.0/40", "p"}).find("not '10.0.0.0/40'") != std::string::npos);
+  CHECK(wrong({"--port-range", "9:8", "p"}).find("LOW:HIGH, not '9:8'") != std::string::npos);
+  for (const char* seconds : {"0", "-1", "1.5", "86401", "ten"})
+    CHECK(wrong({"--link-timeout", seconds, "p"}).find("from 1 to 86400") != std::string::npos);
 }
 
 TEST_CASE("questions need no program") {

@@ -119,6 +119,38 @@ TEST_CASE("a link that stays down is given up in its time, and what had come is 
   }
 }
 
+TEST_CASE("a silent listener at another address keeps nobody from being found, then or later", "[tcp][faults]") {
+  tcp_pair pair(on_loopback(5 * base::second));
+  proxy to_zero(pair.port(0)), to_one(pair.port(1));
+  tarpit beside_zero(to_zero.port()), beside_one(to_one.port());
+  pair.also = {tarpit::where()};
+  pair.attach(to_zero.port(), to_one.port());
+  random_source random(4);
+  const auto pump = [&] {
+    to_zero.pump(random, 0);
+    to_one.pump(random, 0);
+  };
+  exchange(pair, random, 20, pump);
+  to_zero.refuses = to_one.refuses = true;
+  for (const base::nanoseconds end = base::steady_now() + base::second; base::steady_now() < end; pair.poll()) pump();
+  to_zero.refuses = to_one.refuses = false;
+  exchange(pair, random, 40, pump);
+}
+
+TEST_CASE("a silent listener at another address does not stand for a peer that is gone", "[tcp][faults]") {
+  tcp_pair pair(on_loopback(base::second));
+  tarpit beside_zero(pair.port(0)), beside_one(pair.port(1));
+  pair.also = {tarpit::where()};
+  pair.attach();
+  REQUIRE(pair.connect());
+  const base::nanoseconds gone = base::steady_now();
+  pair.fabrics[1]->inside()->die();
+  pair.fabrics[1].reset();
+  CHECK(pair.until([&] { return !pair.seen[0].downs.empty(); }));
+  CHECK(pair.seen[0].downs == std::vector{errc::link_down});
+  CHECK(base::steady_now() - gone < 4 * base::second);
+}
+
 TEST_CASE("who does not poll is waited for, however long", "[tcp]") {
   tcp_pair pair(on_loopback(base::second));
   pair.attach();

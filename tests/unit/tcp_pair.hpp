@@ -60,6 +60,7 @@ struct tcp_pair {
   std::array<std::unique_ptr<tcp::tcp_fabric>, 2> fabrics;
   std::array<counting_sink, 2> seen;
   std::array<std::uint64_t, 2> sent{};
+  std::vector<tcp::address> also;  ///< addresses that each believes the other to have, before its own
   base::nanoseconds skipped = 0;
 
   explicit tcp_pair(const tcp::options& how = on_loopback(), const base::job_page* page = nullptr) {
@@ -108,9 +109,30 @@ struct tcp_pair {
   void attach_one(std::uint32_t i, std::uint16_t by) {
     tcp::contact there = *tcp::decode_contact(fabrics[1 - i]->address());
     if (by != 0) there.port = by;
+    there.addresses.insert(there.addresses.begin(), also.begin(), also.end());
     if (!fabrics[i]->attach(peer{1 - i}, tcp::encode(there)))
       throw std::runtime_error(fabrics[i]->explain(peer{1 - i}));
   }
+};
+
+/// Where somebody listens, at 127.0.0.2, who takes all calls and never says a word.
+struct tarpit {
+  explicit tarpit(std::uint16_t port) : listener(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(port);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 || ::listen(listener.get(), 64) != 0)
+      throw std::runtime_error("the tarpit cannot listen");
+  }
+  static tcp::address where() {
+    tcp::address a;
+    a.family = 4;
+    a.within = tcp::reach::loopback;
+    a.bytes = {std::byte{127}, std::byte{0}, std::byte{0}, std::byte{2}};
+    return a;
+  }
+  base::unique_fd listener;
 };
 
 inline sockaddr_in loopback(std::uint16_t port) {

@@ -103,7 +103,7 @@ host_mark this_host() {
   return mark;
 }
 
-own_addresses find_addresses(bool only_this_host) {
+own_addresses find_addresses(bool only_this_host, const base::interface_list& allowed) {
   own_addresses found;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return found;
@@ -116,6 +116,7 @@ own_addresses find_addresses(bool only_this_host) {
     else if (i->ifa_addr->sa_family == AF_INET6)
       a = from_ipv6(reinterpret_cast<const sockaddr_in6*>(i->ifa_addr)->sin6_addr);
     if (!a || (only_this_host && a->within != reach::loopback)) continue;
+    if (a->within != reach::loopback && !allowed.allows(i->ifa_name, *i->ifa_addr)) continue;
     if ((i->ifa_flags & IFF_LOOPBACK) != 0 && a->within != reach::loopback) continue;
     if (a->family == 6 && a->within == reach::link_local) {
       const std::uint32_t through = ::if_nametoindex(i->ifa_name);
@@ -152,6 +153,22 @@ std::vector<way> choose_ways(const own_addresses& mine, std::span<const address>
       add(a, 0, later);
   }
   return ways;
+}
+
+std::size_t way_of_socket(std::span<const way> ways, int socket) noexcept {
+  sockaddr_storage at{};
+  socklen_t bytes = sizeof at;
+  address to;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&at), &bytes) == 0 && at.ss_family == AF_INET) {
+    to = from_ipv4(reinterpret_cast<const sockaddr_in&>(at).sin_addr);
+  } else if (at.ss_family == AF_INET6) {
+    const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(at).sin6_addr;
+    in_addr v4{};
+    std::memcpy(&v4, v6.s6_addr + 12, sizeof v4);
+    to = IN6_IS_ADDR_V4MAPPED(&v6) ? from_ipv4(v4) : from_ipv6(v6);
+  }
+  const auto found = std::find_if(ways.begin(), ways.end(), [&](const way& w) { return w.to == to; });
+  return found == ways.end() ? no_way : static_cast<std::size_t>(found - ways.begin());
 }
 
 sockaddr_storage socket_address(const address& a, std::uint16_t port, std::uint32_t scope,

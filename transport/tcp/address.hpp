@@ -2,6 +2,8 @@
 // (getifaddrs), never what resolving one's own name says. The choice is a pure function.
 #pragma once
 
+#include "base/network.hpp"
+
 #include <sys/socket.h>
 
 #include <array>
@@ -36,8 +38,8 @@ struct own_addresses {
   std::vector<address> all;                          ///< of interfaces that are up, without doubles
   std::vector<std::uint32_t> link_local_interfaces;  ///< through which link-local addresses are reached
 };
-/// `only_this_host`: the loopback alone.
-own_addresses find_addresses(bool only_this_host);
+/// `only_this_host`: the loopback alone. Others only of the interfaces that are allowed.
+own_addresses find_addresses(bool only_this_host, const base::interface_list& allowed = {});
 
 /// One thing to dial.
 struct way {
@@ -46,10 +48,14 @@ struct way {
   bool later = false;       ///< only if the others have not worked at once
 };
 inline constexpr std::size_t most_ways = 16;
+inline constexpr std::size_t no_way = most_ways;  ///< for an index of one
 
 /// What leads to a rank that published `theirs`, best first; empty: nothing can. `same_host`: over the loopback, and the
 /// other addresses as a second thought. Otherwise no loopback, nor what both sides have (each would reach itself).
 std::vector<way> choose_ways(const own_addresses& mine, std::span<const address> theirs, bool same_host);
+
+/// Which of the ways leads to the address at the other end of a socket; no_way: none does.
+std::size_t way_of_socket(std::span<const way> ways, int socket) noexcept;
 
 /// For bind and connect; its length in `bytes`.
 sockaddr_storage socket_address(const address& a, std::uint16_t port, std::uint32_t scope,

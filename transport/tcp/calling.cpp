@@ -57,18 +57,23 @@ void endpoint::seek(link& l, base::nanoseconds delay) noexcept {
   next_look_ = 0;
 }
 
-void endpoint::add(base::unique_fd socket, link* to, handshake&& begun) {
+void endpoint::add(base::unique_fd socket, link* to, handshake&& begun, std::size_t by) {
   const std::uint64_t number = next_connection_++;
   tune(socket.get(), how_.link_timeout);
   // An edge for each change: a conversation goes on until it can not.
   watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, name(source::connection, number), false);
   connections_.push_back(std::make_unique<connection>(number, std::move(socket), to, std::move(begun), now_));
+  connections_.back()->by = by;
   advance(*connections_.back());
 }
 
 void endpoint::call(link& l, bool later) {
-  for (const way& w : l.ways) {
+  for (std::size_t i = 0; i < l.ways.size(); ++i) {
+    const way& w = l.ways[i];
     if (w.later != later || l.state != link_state::seeking) continue;
+    const bool under_way = std::any_of(connections_.begin(), connections_.end(),
+                                       [&](const auto& c) { return c->to == &l && c->by == i && !c->done; });
+    if (under_way) continue;
     base::unique_fd fd{
         ::socket(w.to.family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
     socklen_t bytes = 0;
@@ -78,7 +83,7 @@ void endpoint::call(link& l, bool later) {
       l.failure = errno;
       continue;
     }
-    add(std::move(fd), &l, handshake(mine_, l.who.index, l.there.self));
+    add(std::move(fd), &l, handshake(mine_, l.who.index, l.there.self), i);
   }
 }
 
@@ -270,6 +275,7 @@ void endpoint::on_answer(connection& c) {
 void endpoint::establish(link& l, base::unique_fd socket) {
   hang_up(l, nullptr);
   l.socket = std::move(socket);
+  if (const std::size_t by = way_of_socket(l.ways, l.socket.get()); by != no_way) l.proven = by;
   watch(l.socket.get(), EPOLLIN, name(source::link, l.who.index), true);
   if (l.state != link_state::up) ++up_;
   l.state = link_state::up;
@@ -327,25 +333,29 @@ void endpoint::look_at_seekers() {
 bool endpoint::seek_on(link& l) {
   if (l.state != link_state::seeking) return false;
   if (l.give_up_at == 0) l.give_up_at = now_ + how_.link_timeout;
-  bool calls = false, reached = false;
+  // Where the peer was found before, or, if it never was, wherever something listens and says nothing, its process may be stopped,
+  // or busy: that lasts as long as it lasts. Elsewhere silence means nothing.
+  bool calls = false, listens = false;
   for (const auto& c : connections_) {
     if (c->to != &l || c->done) continue;
     calls = true;
-    reached = reached || c->reached;
+    listens = listens || (c->reached && (l.proven == no_way || c->by == l.proven));
   }
   if (!l.called_later && (!calls || now_ - l.called_at > second_thought)) {
     l.called_later = true;
     call(l, true);
-  } else if (!calls && now_ >= l.call_at) {
-    l.called_at = now_;
+  } else if (now_ >= l.call_at) {
+    if (!calls) {
+      l.called_at = now_;
+      l.called_later = false;
+    }
     l.call_at = now_ + l.pause;
     l.pause = std::min(2 * l.pause, longest_pause);
-    l.called_later = false;
     call(l, false);
+    if (l.called_later) call(l, true);
   }
   if (l.state != link_state::seeking) return false;
-  // Where something listens and says nothing, its process may be stopped, or busy: that lasts as long as it lasts.
-  if (!reached && now_ >= l.give_up_at)
+  if (!listens && now_ >= l.give_up_at)
     close(l, errc::link_down,
           fmt::format("no connection to rank {} within {} s (VERBENA_LINK_TIMEOUT_S): {}", l.who.index,
                       how_.link_timeout / base::second, text_of_failure(l.failure)));

@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/fd.hpp"
+#include "transport/tcp/address.hpp"
 #include "transport/tcp/handshake.hpp"
 
 #include <cstddef>
@@ -23,6 +24,7 @@ struct connection {
   link* to;  ///< whom we call; null: somebody called us
   handshake talk;
   base::nanoseconds since;
+  std::size_t by = no_way;  ///< of our calls: the index of the way
   bool reached = false;   ///< what we said was taken: something at the other end listens
   bool proposed = false;  ///< our session waits for this one's answer
   bool done = false;      ///< to be swept up

@@ -13,7 +13,7 @@
 namespace verbena::transport::tcp {
 
 endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page, options how)
-    : self_(self), how_(std::move(how)), addresses_(find_addresses(how_.only_this_host)), host_(this_host()) {
+    : self_(self), how_(std::move(how)), addresses_(find_addresses(how_.only_this_host, how_.interfaces)), host_(this_host()) {
   if (page != nullptr) page_ = *page;
   mine_.rank = self.index;
   fill_randomly(mine_.self);
@@ -24,6 +24,10 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
   if (addresses_.all.empty())
     throw error(errc::not_supported, how_.only_this_host ? "this host's loopback is not up"
                                                          : "no network interface of this host is up");
+  if (!how_.only_this_host && !how_.interfaces.empty() &&
+      std::all_of(addresses_.all.begin(), addresses_.all.end(),
+                  [](const tcp::address& a) { return a.within == reach::loopback; }))
+    throw error(errc::not_supported, "this host has none of the interfaces and networks that --interface (VERBENA_INTERFACE) allows");
   listen();
   links_.resize(job_size);
   for (std::uint32_t i = 0; i < job_size; ++i)
@@ -36,19 +40,10 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
 /// On the loopback alone where nobody else calls; otherwise on all addresses, by one socket for both families if it can be had.
 void endpoint::listen() {
   const auto open = [&](const tcp::address& at) {
-    base::unique_fd fd{
-        ::socket(at.family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-    if (!fd) return false;
-    const int no = 0;
-    if (at.family == 6 && !how_.only_this_host)
-      ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     socklen_t bytes = 0;
     const sockaddr_storage where = socket_address(at, 0, 0, bytes);
-    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&where), bytes) != 0 ||
-        ::listen(fd.get(), SOMAXCONN) != 0)
-      return false;
-    listener_ = std::move(fd);
-    return true;
+    listener_ = base::listen_within(where, bytes, how_.ports, SOMAXCONN, at.family == 6 && !how_.only_this_host);
+    return static_cast<bool>(listener_);
   };
   tcp::address any;
   any.family = 6;
@@ -66,7 +61,9 @@ void endpoint::listen() {
   sockaddr_storage at{};
   socklen_t bytes = sizeof at;
   if (!listener_ || ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &bytes) != 0)
-    throw error(errc::not_supported, fmt::format("this rank can listen nowhere: {}", std::strerror(errno)));
+    throw error(errc::not_supported,
+                fmt::format("this rank can listen nowhere: {}{}", std::strerror(errno),
+                            how_.ports == base::port_range{} ? "" : " (--port-range: are there enough ports for all ranks?)"));
   watch(listener_.get(), EPOLLIN, name(source::listener, 0), false);
   contact c;
   c.self = mine_.self;

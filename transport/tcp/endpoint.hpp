@@ -121,7 +121,7 @@ class endpoint {
   void sweep() noexcept;
   void look_at_seekers();
   bool drop_oldest_caller() noexcept;
-  void add(base::unique_fd socket, link* to, handshake&& begun);
+  void add(base::unique_fd socket, link* to, handshake&& begun, std::size_t by = no_way);
   bool flush(connection& c) noexcept;
   bool make_buffers(link& l);
   bool seek_on(link& l);

@@ -51,6 +51,7 @@ struct link {
   contact there;
   bool same_host = false;
   std::vector<way> ways;
+  std::size_t proven = no_way;  ///< the one by which the peer was found last
   session::session talk{session_of(0)};
 
   base::unique_fd socket;  ///< only while up, or ending
