@@ -122,13 +122,13 @@ std::pair<errc, int> communicator_state::cause(errc seen, int culprit) noexcept 
     seen = errc::peer_left;
     culprit = gone->value;
   }
-  // On a node the launcher tells of deaths and of leavings, and may hear of a leaving first that a death was the reason for.
-  // Looks, since a wait could sleep for longer.
-  if (node.valid())
-    for (int look = 0; look < 200 && !port.failed_member(); ++look) {
-      port.progress();
-      ::usleep(500);
-    }
+  // A death may be the reason for a leaving that is heard of first: the launcher hears of the two from two sides, and from another
+  // host a rank says itself that it leaves. Looks, since a wait could sleep for longer.
+  const base::nanoseconds until = base::steady_now() + 300 * base::millisecond;
+  while (!port.failed_member() && base::steady_now() < until) {
+    port.progress();
+    ::usleep(500);
+  }
   return port.failed_member() ? loss() : std::pair{seen, culprit};
 }
 

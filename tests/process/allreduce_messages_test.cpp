@@ -36,7 +36,7 @@ TEST_CASE("the ring sends 2 n (n - 1) messages", "[allreduce]") {
   }
 }
 
-TEST_CASE("the all-reduce of a node sends no message", "[allreduce]") {
+TEST_CASE("the all-reduce of a node sends no message", "[allreduce][node]") {
   for (int ranks : {1, 2, 3, 7}) {
     CAPTURE(ranks);
     CHECK(messages("node", ranks) == "0\n");

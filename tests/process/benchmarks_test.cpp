@@ -48,7 +48,7 @@ TEST_CASE("vb_bibw validates from 1 byte to 4 MiB", "[benchmarks]") {
   must_validate("launcher/rdmarun -n 2 benchmarks/vb_bibw -m 1:4194304 -i 5 -x 1 -c", "4194304");
 }
 
-TEST_CASE("the benchmarks of all pairs validate with two ranks, four, and one too many", "[benchmarks]") {
+TEST_CASE("the benchmarks of all pairs validate with two ranks, four, and one too many", "[benchmarks][many]") {
   const int ranks = GENERATE(2, 4, 5);
   must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_multi_lat -m 0:1m -i 5 -x 1 -c", ranks),
                 "1048576");
@@ -71,21 +71,22 @@ TEST_CASE("puts and gets validate where ranks may not read each other's memory",
       "1048576");
 }
 
-TEST_CASE("further ranks wait for the measuring pair and end with it", "[benchmarks]") {
+TEST_CASE("further ranks wait for the measuring pair and end with it", "[benchmarks][many]") {
   must_validate("launcher/rdmarun -n 5 benchmarks/vb_latency -m 1k:1k -i 100 -c", "1024");
   must_validate("launcher/rdmarun -n 4 benchmarks/vb_bw -m 1k:1k -i 10 -c", "1024");
 }
 
-TEST_CASE("vb_allreduce validates with each algorithm forced and 1, 2, 3 and 7 ranks", "[benchmarks]") {
+TEST_CASE("vb_allreduce validates with each algorithm forced and 1, 2, 3 and 7 ranks", "[benchmarks][many]") {
   const std::string algorithm = GENERATE("recursive_doubling", "ring", "node", "auto");
   const int ranks = GENERATE(1, 2, 3, 7);
+  if (algorithm == "node" && ranks > 1 && on_several_hosts()) return;
   must_validate(
       fmt::format("VERBENA_ALLREDUCE={} launcher/rdmarun -n {} benchmarks/vb_allreduce -m 4:{} -i 2 -x 1 -c",
                   algorithm, ranks, largest_allreduce),
       largest_allreduce);
 }
 
-TEST_CASE("the other collectives validate with each algorithm forced", "[benchmarks]") {
+TEST_CASE("the other collectives validate with each algorithm forced", "[benchmarks][many]") {
   struct row {
     std::string benchmark, variable;
     std::vector<std::string> algorithms;
@@ -99,11 +100,13 @@ TEST_CASE("the other collectives validate with each algorithm forced", "[benchma
                       {"alltoall", "ALLTOALL", {"auto", "bruck", "pairwise", "node"}, "0"}};
   for (const row& one : rows)
     for (const std::string& algorithm : one.algorithms)
-      for (const int ranks : {1, 2, 5})
+      for (const int ranks : {1, 2, 5}) {
+        if (algorithm == "node" && ranks > 1 && on_several_hosts()) continue;
         must_validate(
             fmt::format("VERBENA_{}={} launcher/rdmarun -n {} benchmarks/vb_{} -m {}:262144 -i 2 -x 1 -c",
                         one.variable, algorithm, ranks, one.benchmark, one.least),
             "262144");
+      }
   for (const int ranks : {1, 2, 5})
     must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_barrier -i 20 -c", ranks), "0");
 }

@@ -13,8 +13,12 @@ struct finished {
   std::string errors;
 };
 
-/// `command` is given to /bin/sh in the build folder. Paths there: launcher/rdmarun, benchmarks/vb_latency.
+/// `command` is given to /bin/sh in the build folder. Paths there: launcher/rdmarun, benchmarks/vb_latency. With VERBENA_TEST_HOSTS
+/// rdmarun gets that list of hosts.
 finished run(const std::string& command, std::chrono::seconds limit = std::chrono::seconds(60));
+
+/// True: the ranks of jobs run on several hosts, so what exists only within a node is not there.
+bool on_several_hosts();
 
 /// The build folder, the source folder.
 std::string build_root();
