@@ -1,8 +1,9 @@
 // What TCP can do without anybody's library: a ping-pong of two processes over the loopback, or between two hosts, that spin on
-// non-blocking sockets with TCP_NODELAY. The floor under the TCP fabric's latency.
+// non-blocking sockets with TCP_NODELAY; or a stream of messages one way. The limits of the TCP fabric's latency and bandwidth.
 //   tcp_raw [BYTES [ROUNDS]]                 two processes on this host
 //   tcp_raw BYTES ROUNDS listen PORT         one end
 //   tcp_raw BYTES ROUNDS ADDRESS PORT        the other, which prints
+//   ... stream                               behind either: one way, and a byte back at the end
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -63,6 +64,24 @@ void play(int fd, std::size_t size, int rounds, bool first) {
   if (first) std::printf("%zu B one way: %.2f us\n", size, took.count() / rounds / 2);
 }
 
+void stream(int fd, std::size_t size, int rounds, bool first) {
+  std::vector<char> message(size, 'x'), word(1);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < rounds; ++i) {
+    if (first)
+      send_all(fd, message);
+    else
+      receive_all(fd, message);
+  }
+  if (first)
+    receive_all(fd, word);
+  else
+    send_all(fd, word);
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+  if (first)
+    std::printf("%zu B: %.2f MB/s\n", size, static_cast<double>(size) * rounds / took.count());
+}
+
 int listener(int port, sockaddr_in& at) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0), yes = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -89,15 +108,16 @@ int main(int count, char** words) {
   sockaddr_in at{};
   if (count > 4) {
     const std::string how = words[3];
+    const auto run = count > 5 && std::strcmp(words[5], "stream") == 0 ? stream : play;
     const int port = std::atoi(words[4]);
     if (how == "listen") {
-      play(::accept(listener(port, at), nullptr, nullptr), size, rounds, false);
+      run(::accept(listener(port, at), nullptr, nullptr), size, rounds, false);
       return 0;
     }
     at.sin_family = AF_INET;
     at.sin_port = htons(static_cast<std::uint16_t>(port));
     if (::inet_pton(AF_INET, how.c_str(), &at.sin_addr) != 1) die("address");
-    play(dial(at), size, rounds, true);
+    run(dial(at), size, rounds, true);
     return 0;
   }
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

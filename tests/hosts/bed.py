@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""bed.py N -- PROGRAM ARGUMENT...: runs a program beside N pretend hosts, and takes them down again.
+"""bed.py N [--shared-pids] -- PROGRAM ARGUMENT...: runs a program beside N pretend hosts, and takes them down again.
 
 Each host (h1, h2, ...) has its own network, host name, processes, /dev/shm and sshd, and the files of this machine. They are
 joined by a bridge in a network namespace of its own, so nothing of this machine's network is touched. The program finds
 in VERBENA_HOSTS_BED a folder with a script `in`: `in 2 COMMAND...` runs a command on host h2. `ssh h2` works there without
-a question. Needs root, iproute2 and openssh-server. Whatever ends the bed ends everything on the hosts."""
+a question. Needs root, iproute2 and openssh-server. Whatever ends the bed ends everything on the hosts.
+
+With --shared-pids the hosts see each other's processes (Open MPI hangs without); then what is left on them by a bed that is
+killed itself stays."""
 
 import ctypes
 import os
@@ -29,8 +32,9 @@ def die_with_parent():
 
 
 class Bed:
-    def __init__(self, count):
+    def __init__(self, count, shared_pids=False):
         self.count = count
+        self.shared_pids = shared_pids
         self.name = f"vb{os.getpid()}"
         self.folder = Path(tempfile.mkdtemp(prefix="verbena-hosts-"))
         self.folder.chmod(0o755)
@@ -66,7 +70,7 @@ class Bed:
             self.start(i, space)
         (self.folder / "in").write_text(
             f'#!/bin/sh\n# in I COMMAND...: runs a command on host hI\nhost=$1; shift\n'
-            f'exec nsenter -t "$(cat {self.folder}/pid$host)" -n -u -i -m -p env -C "$PWD" HOME=/root "$@"\n')
+            f'exec nsenter -t "$(cat {self.folder}/pid$host)" -n -u -i -m {"" if self.shared_pids else "-p"} env -C "$PWD" HOME=/root "$@"\n')
         (self.folder / "in").chmod(0o755)
 
     def start(self, i, space):
@@ -80,8 +84,8 @@ cp {self.folder}/ssh_config /root/.ssh/config
 exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o AuthorizedKeysFile={self.folder}/authorized \
  -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none"""
         log = open(self.folder / f"sshd{i}.log", "w")
-        host = subprocess.Popen(["ip", "netns", "exec", space, "unshare", "-u", "-i", "-m", "-p", "-f", "--kill-child",
-                                 "--mount-proc", "sh", "-c", setup],
+        own_pids = [] if self.shared_pids else ["-p", "-f", "--kill-child", "--mount-proc"]
+        host = subprocess.Popen(["ip", "netns", "exec", space, "unshare", "-u", "-i", "-m", *own_pids, "sh", "-c", setup],
                                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
         self.hosts.append(host)
         limit = time.monotonic() + 15
@@ -89,6 +93,8 @@ exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o Authorize
             # `ip netns exec` becomes unshare, whose child is the host's first process.
             children = Path(f"/proc/{host.pid}/task/{host.pid}/children")
             first = children.read_text().split() if children.exists() else []
+            if self.shared_pids:
+                first = [str(host.pid)]
             if first and "Server listening" in (self.folder / f"sshd{i}.log").read_text():
                 (self.folder / f"pid{i}").write_text(first[0])
                 return
@@ -98,6 +104,9 @@ exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o Authorize
         raise SystemExit(f"bed: host h{i} does not come up: {(self.folder / f'sshd{i}.log').read_text()}")
 
     def down(self):
+        for space in self.spaces if self.shared_pids else []:
+            for pid in quiet("ip", "netns", "pids", space, check=False).stdout.split():
+                quiet("kill", "-9", pid, check=False)
         for host in self.hosts:
             host.kill()  # and with it, by --kill-child, everything on that host
         for host in self.hosts:
@@ -108,12 +117,16 @@ exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o Authorize
 
 
 def main():
-    count, dashes, program = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    if dashes != "--" or not program:
+    words = sys.argv[1:]
+    shared_pids = "--shared-pids" in words[:2]
+    if shared_pids:
+        words.remove("--shared-pids")
+    if len(words) < 3 or not words[0].isdigit() or words[1] != "--":
         raise SystemExit(__doc__)
+    count, program = int(words[0]), words[2:]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(143))
-    bed = Bed(count)
+    bed = Bed(count, shared_pids)
     try:
         bed.up()
         return subprocess.run(program, env={**os.environ, "VERBENA_HOSTS_BED": str(bed.folder)}).returncode
