@@ -194,10 +194,15 @@ void agents::dismiss(std::size_t index) {
 void agents::finish() {
   const base::nanoseconds limit = base::steady_now() + 2 * base::second;
   for (auto* list : {&all_, &dismissed_}) {
-    for (const auto& each : *list)
-      if (each->link) each->link->close();
+    std::vector<bool> lost;  // its ssh may have nobody to talk to, and would not end by itself
     for (const auto& each : *list) {
-      if (each->start) each->start->finish(std::max<base::nanoseconds>(0, limit - base::steady_now()));
+      lost.push_back(each->link && each->link->closed());
+      if (each->link) each->link->close();
+    }
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const auto& each = (*list)[i];
+      const base::nanoseconds left = lost[i] ? 100 * base::millisecond : limit - base::steady_now();
+      if (each->start) each->start->finish(std::max<base::nanoseconds>(0, left));
       each->start.reset();
       if (each->pid <= 0) continue;
       while (::waitpid(each->pid, nullptr, WNOHANG) == 0) {

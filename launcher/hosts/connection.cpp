@@ -19,11 +19,13 @@ void watch_link(int socket, base::nanoseconds timeout) {
     ::setsockopt(socket, level, option, &value, sizeof value);
   };
   const int seconds = std::max(3, static_cast<int>(timeout / base::second));
+  const int question = std::max(1, seconds / 10);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 5));
-  set(IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 5));
-  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, question);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, question);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 20);  // the next line counts
+  // From the last sign of life on, which may be one question old when the link breaks.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 + 500);
   set(IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
