@@ -159,10 +159,15 @@ TEST_CASE("a thousand strangers who say nothing delay no start, and are let go o
     INFO(end.errors);
     CHECK(end.status == 0);
     CHECK(end.output == "h2\n");
-    if (*delay == '2') CHECK(end.seconds < alone + 0.5);
+    if (*delay == '2') CHECK(end.seconds < alone + 1);
     const outcome kept = strangers.wait(20);
     INFO(kept.errors);
-    CHECK(kept.output == (*delay == '2' ? "1000 1\n" : "1000 5\n"));
+    REQUIRE(kept.output.starts_with("1000 "));
+    const int longest = std::stoi(kept.output.substr(5));
+    if (*delay == '2')
+      CHECK(longest <= 3);
+    else
+      CHECK((longest >= 5 && longest <= 7));
   }
 }
 
