@@ -40,6 +40,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         case frame_kind::report: read<report_message>(payload); break;
         case frame_kind::event: read<event_message>(payload); break;
         case frame_kind::gone: read<gone_message>(payload); break;
+        case frame_kind::input: read<input_message>(payload); break;
+        case frame_kind::input_taken: read<input_taken_message>(payload); break;
+        case frame_kind::credit: read<credit_message>(payload); break;
         case frame_kind::plan: read<plan_message>(payload); break;
         case frame_kind::announce: read<announce_message>(payload); break;
         case frame_kind::fence: read<fence_message>(payload); break;
