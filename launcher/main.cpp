@@ -3,6 +3,7 @@
 #include "launcher/binder.hpp"
 #include "launcher/hosts/agent.hpp"
 #include "launcher/hosts/head.hpp"
+#include "launcher/hosts/slurm.hpp"
 #include "launcher/launch.hpp"
 #include "launcher/local_node.hpp"
 #include "launcher/options.hpp"
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <numeric>
@@ -127,8 +129,13 @@ int begin(int argc, char** argv) {
     if (const std::string wrong = parse_hostfile(text, how.hostfile, how.hosts); !wrong.empty())
       return refuse(status_usage, wrong);
   }
-  const std::string host = host_name();
-  return needs_other_hosts(how, host) ? run_on_hosts(how, host) : run_here(how, host);
+  whereabouts here{host_name(), {}};
+  const std::string not_understood = find_allocation([](const char* name) { return std::getenv(name); }, here.slurm);
+  if (how.hosts.empty()) {
+    if (!not_understood.empty()) return refuse(status_usage, not_understood);
+    if (here.slurm) how.hosts = here.slurm->hosts;
+  }
+  return needs_other_hosts(how, here) ? run_on_hosts(how, here) : run_here(how, here.host);
 }
 
 }  // namespace

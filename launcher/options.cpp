@@ -16,12 +16,13 @@ namespace verbena::launcher {
 namespace {
 
 constexpr std::array<option_row, 31> rows = {{
-    {"-n,-np,--np", "N", "number of ranks (default: the cores this command may use)"},
-    {"-H,--host", "NAMES", "where to run, NAME or NAME:SLOTS, comma separated (default: this host)"},
+    {"-n,-np,--np", "N", "number of ranks (default: the slots of all hosts, or else the cores this command may use)"},
+    {"-H,--host", "NAMES",
+     "where to run, NAME or NAME:SLOTS, comma separated (default: this host, or Slurm's allocation)"},
     {"-hostfile,--hostfile", "FILE",
      "the same from a file, one host a line: NAME, NAME:SLOTS or NAME slots=SLOTS"},
     {"--map", "POLICY", "slot, the default: fill a host, then the next; node: one rank to each host in turn"},
-    {"--ssh", "COMMAND", "what reaches other hosts (default ssh): COMMAND [OPTIONS] HOST AGENT"},
+    {"--ssh", "COMMAND", "what reaches other hosts (default ssh, or srun inside Slurm's allocation): COMMAND [OPTIONS] HOST AGENT"},
     {"--agent-command", "COMMAND",
      "what starts rdmarun's agent on a host, instead of ssh: COMMAND HOST AGENT..."},
     {"--prefix", "DIR", "where Verbena is installed on the other hosts (default: as on this one)"},

@@ -43,7 +43,7 @@ struct options {
   std::vector<host_slots> hosts;
   std::string hostfile;  ///< where more of them stand
   mapping map = mapping::slot;
-  std::string ssh = "ssh";    ///< what reaches another host: this, options, HOST, a command
+  std::string ssh;            ///< what reaches another host: this, options, HOST, a command; empty: nothing was said
   std::string agent_command;  ///< instead of ssh: this, HOST, and the agent's words
   std::string prefix;         ///< where Verbena is installed on the other hosts; empty: as here
   int agent_socket = -1;      ///< of an agent on rdmarun's own host

@@ -36,14 +36,16 @@ base::settings settings_of(const environment& variables) {
   return base::read_settings([&](const char* name) { return find_variable(variables, name); });
 }
 
-bool is_this_host(const std::string& name, const std::string& host) {
+bool is_this_host(const std::string& name, const whereabouts& here) {
+  if (here.slurm && here.slurm->has(name)) return name == here.slurm->here;
+  const std::string& host = here.host;
   return name == "localhost" || name == "127.0.0.1" || name == "::1" || name == host ||
          name == host.substr(0, host.find('.'));
 }
 
-bool needs_other_hosts(const options& how, const std::string& host) {
+bool needs_other_hosts(const options& how, const whereabouts& here) {
   return std::any_of(how.hosts.begin(), how.hosts.end(),
-                     [&](const host_slots& each) { return !is_this_host(each.name, host); });
+                     [&](const host_slots& each) { return !is_this_host(each.name, here); });
 }
 
 std::string check_request(const options& how, unsigned size) {

@@ -60,7 +60,7 @@ std::span<const status_row> status_rows() {
 std::string help_text() {
   std::string out =
       "Usage: rdmarun [options] program [arguments]\n"
-      "Starts the ranks of a job on this host and waits for them.\n\nOptions:\n";
+      "Starts the ranks of a job, on this host, on others, or on those of a Slurm allocation, and waits for them.\n\nOptions:\n";
   for (const option_row& row : option_rows()) {
     std::string names;
     for (const char c : row.names) names += c == ',' ? std::string{", "} : std::string{c};
@@ -91,7 +91,7 @@ std::string manual_text() {
       "\"\n.SH NAME\nrdmarun \\- start the ranks of a Verbena job\n"
       ".SH SYNOPSIS\n.B rdmarun\n[\\fIoptions\\fR] \\fIprogram\\fR [\\fIarguments\\fR]\n"
       "[\\fB:\\fR [\\fB\\-n\\fR \\fIN\\fR] \\fIprogram\\fR [\\fIarguments\\fR]]...\n.SH DESCRIPTION\n"
-      "Starts ranks on this host, serves them PMIx, passes their output on in whole lines and ends with the "
+      "Starts ranks on this host, on others, or on those of a Slurm allocation, serves them PMIx, passes their output on in whole lines and ends with the "
       "status of\n"
       "the first rank that fails. Whatever ends rdmarun, no process, file or segment is left behind.\n.SH "
       "OPTIONS\n";

@@ -17,7 +17,8 @@ namespace {
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 /// Under a launcher that offers no segment the lowest rank of the node makes one; the others open it through /proc,
-/// and know it by its inode. No name is left that a crash could leave behind.
+/// and know it by its inode. No name is left that a crash could leave behind. A rank that is alone on its node makes one for
+/// itself: it sleeps on a bell, and all ranks of the job meet equally often.
 base::unique_fd share_segment(bootstrap& boot, base::nanoseconds timeout) {
   constexpr std::string_view key = "verbena.segment";
   const job_info& job = boot.job();
@@ -57,7 +58,7 @@ void context_state::open_segment() {
   const job_info& job = boot_->job();
   base::unique_fd fd = boot_->segment();
   made_by_ranks_ = !fd;
-  if (!fd && job.local_ranks.size() > 1)
+  if (!fd && job.size > 1)
     fd = share_segment(*boot_, static_cast<base::nanoseconds>(settings_.join_timeout_s) * base::second);
   if (!fd) return;
   struct stat info {};

@@ -33,10 +33,10 @@ std::string own_path() {
 
 }  // namespace
 
-agents::agents(event_loop& loop, const options& how, const std::string& host)
+agents::agents(event_loop& loop, const options& how, const whereabouts& here)
     : loop_(loop), how_(how), secret_(draw_secret()) {
   for (const host_slots& each : how.hosts) {
-    const bool own = is_this_host(each.name, host);
+    const bool own = is_this_host(each.name, here);
     const auto same = std::find_if(all_.begin(), all_.end(),
                                    [&](const auto& e) { return own ? e->own : e->name == each.name; });
     if (same != all_.end()) {
@@ -44,9 +44,13 @@ agents::agents(event_loop& loop, const options& how, const std::string& host)
       continue;
     }
     auto entry = std::make_unique<agent_entry>();
-    entry->name = own ? host : each.name;
+    const bool allocated = here.slurm && here.slurm->has(each.name);
+    entry->name = own && !allocated ? here.host : each.name;
     entry->slots = each.slots;
     entry->own = own;
+    // Whoever names a way means it, inside an allocation, too.
+    entry->by_srun = !own && allocated && how.ssh.empty() && how.agent_command.empty();
+    own_host_too_ |= !own && is_this_host(each.name, {here.host, {}});
     all_.push_back(std::move(entry));
   }
 }
@@ -55,18 +59,27 @@ agents::~agents() {
   finish();
 }
 
-std::vector<std::string> agents::command_for(const std::string& name) const {
+/// The words that the user would know, or could have given.
+std::string agents::starts_by(const agent_entry& one) const {
+  return one.by_srun ? "srun" : !how_.agent_command.empty() ? how_.agent_command : how_.ssh.empty() ? "ssh" : how_.ssh;
+}
+
+std::vector<std::string> agents::command_for(const agent_entry& one) const {
   const std::string program = how_.prefix.empty() ? own_path() : how_.prefix + "/bin/rdmarun";
+  if (one.by_srun) {
+    std::vector<std::string> words = srun_words(one.name);
+    words.insert(words.end(), {program, "--agent"});
+    return words;
+  }
   const bool by_ssh = how_.agent_command.empty();
   // What the user gives is a piece of shell, so that quotes mean what they mean there; ours follow as arguments.
-  std::vector<std::string> words = {"/bin/sh", "-c", (by_ssh ? how_.ssh : how_.agent_command) + " \"$@\"",
-                                    "sh"};
+  std::vector<std::string> words = {"/bin/sh", "-c", starts_by(one) + " \"$@\"", "sh"};
   if (by_ssh) {
     // No question may be asked: there are many hosts and one terminal.
-    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-T", name,
+    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-T", one.name,
                                quoted(program) + " --agent"});
   } else {
-    words.insert(words.end(), {name, program, "--agent"});
+    words.insert(words.end(), {one.name, program, "--agent"});
   }
   return words;
 }
@@ -90,6 +103,7 @@ std::string agents::gather() {
     return allowed.empty() ? "this host has no address at which other hosts could reach it"
                            : fmt::format("this host has no address on '{}' (--interface) at which other hosts could reach it",
                                          network_.interface);
+  if (own_host_too_) door_->listen("127.0.0.1", ports);  // it may have no other
   if (!others.empty() && door_->places().empty())
     return ports == base::port_range{}
                ? fmt::format("cannot listen on any address of this host: {}", std::strerror(errno))
@@ -122,7 +136,7 @@ void agents::start_one(std::size_t index) {
     return know(index, std::move(socket));
   }
   agent_order order{control_version, static_cast<std::uint32_t>(index), secret_, door_->places()};
-  one.start = std::make_unique<starter>(loop_, command_for(one.name), write_order(order),
+  one.start = std::make_unique<starter>(loop_, command_for(one), write_order(order),
                                         [this, of = &one](int status) { on_start_ended(*of, status); });
   if (!one.start->running())
     fail(fmt::format("host {}: cannot start a process: {}", one.name, std::strerror(errno)));
@@ -163,8 +177,7 @@ void agents::on_start_ended(agent_entry& one, int status) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   fail(fmt::format("host {}: cannot start rdmarun's agent there: {}", one.name,
                    words.empty()
-                       ? fmt::format("{} ended with status {}",
-                                     how_.agent_command.empty() ? how_.ssh : how_.agent_command, code)
+                       ? fmt::format("{} ended with status {}", starts_by(one), code)
                        : words));
 }
 

@@ -9,6 +9,7 @@
 #include "launcher/hosts/messages.hpp"
 #include "launcher/hosts/starter.hpp"
 #include "launcher/options.hpp"
+#include "launcher/request.hpp"
 
 #include <functional>
 #include <memory>
@@ -20,7 +21,8 @@ namespace verbena::launcher {
 struct agent_entry {
   std::string name;  ///< as the user gave it
   unsigned slots = 1;
-  bool own = false;  ///< on this host, a child of ours with a socket pair
+  bool own = false;      ///< on this host, a child of ours with a socket pair
+  bool by_srun = false;  ///< of the allocation, and so started by its means
   std::unique_ptr<starter> start;
   pid_t pid = -1;  ///< of our own
   std::unique_ptr<connection> link;
@@ -37,7 +39,7 @@ class agents {
   /// For one, from its start on; and for all to get ready.
   static constexpr base::nanoseconds patience = 30 * base::second;
 
-  agents(event_loop& loop, const options& how, const std::string& host);
+  agents(event_loop& loop, const options& how, const whereabouts& here);
   ~agents();
   agents(const agents&) = delete;
   agents& operator=(const agents&) = delete;
@@ -61,7 +63,8 @@ class agents {
   void on_frame(agent_entry& of, frame_kind kind, const std::string& payload);
   void on_start_ended(agent_entry& one, int status);
   void fail(std::string sentence);
-  std::vector<std::string> command_for(const std::string& name) const;
+  std::vector<std::string> command_for(const agent_entry& one) const;
+  std::string starts_by(const agent_entry& one) const;
 
   event_loop& loop_;
   const options& how_;
@@ -73,6 +76,7 @@ class agents {
   std::size_t next_ = 0;
   std::size_t starting_ = 0;
   std::size_t there_ = 0;
+  bool own_host_too_ = false;  ///< an agent that is no child of ours comes back from this very host
   bool gathering_ = false;
   std::string wrong_;
 };

@@ -25,11 +25,11 @@ namespace {
 
 class head {
  public:
-  head(const options& how, const std::string& host) : how_(how), agents_(loop_, how_, host) {
+  head(const options& how, const whereabouts& here) : how_(how), agents_(loop_, how_, here) {
     // The ranks start where the user is, on each host.
     std::error_code none;
-    const std::filesystem::path here = std::filesystem::current_path(none);
-    how_.directory = (how_.directory.empty() ? here : here / how_.directory).string();
+    const std::filesystem::path folder = std::filesystem::current_path(none);
+    how_.directory = (how_.directory.empty() ? folder : folder / how_.directory).string();
   }
 
   int run();
@@ -259,8 +259,8 @@ int head::launch_job() {
 
 }  // namespace
 
-int run_on_hosts(const options& how, const std::string& host) {
-  return head{how, host}.run();
+int run_on_hosts(const options& how, const whereabouts& here) {
+  return head{how, here}.run();
 }
 
 }  // namespace verbena::launcher

@@ -5,12 +5,11 @@
 #pragma once
 
 #include "launcher/options.hpp"
-
-#include <string>
+#include "launcher/request.hpp"
 
 namespace verbena::launcher {
 
-/// Returns the exit status. `host`: the name of this one.
-int run_on_hosts(const options& how, const std::string& host);
+/// Returns the exit status.
+int run_on_hosts(const options& how, const whereabouts& here);
 
 }  // namespace verbena::launcher

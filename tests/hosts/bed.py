@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""bed.py N [--shared-pids] -- PROGRAM ARGUMENT...: runs a program beside N pretend hosts, and takes them down again.
+"""bed.py N [slurm | --shared-pids] -- PROGRAM ARGUMENT...: runs a program beside N pretend hosts, and takes them down again.
 
 Each host (h1, h2, ...) has its own network, host name, processes, /dev/shm and sshd, and the files of this machine. They are
 joined by a bridge in a network namespace of its own, so nothing of this machine's network is touched. The program finds
 in VERBENA_HOSTS_BED a folder with a script `in`: `in 2 COMMAND...` runs a command on host h2. `ssh h2` works there without
 a question. Needs root, iproute2 and openssh-server. Whatever ends the bed ends everything on the hosts.
+
+With `slurm` all but the last are nodes of a Slurm cluster, which the last one is the login host of (slurm.py).
 
 With --shared-pids the hosts see each other's processes (Open MPI hangs without); then what is left on them by a bed that is
 killed itself stays."""
@@ -19,6 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+import slurm
+
 NETWORK = "10.78.91."
 
 
@@ -32,14 +37,17 @@ def die_with_parent():
 
 
 class Bed:
-    def __init__(self, count, shared_pids=False):
+    def __init__(self, count, shared_pids=False, with_slurm=False):
         self.count = count
         self.shared_pids = shared_pids
+        self.with_slurm = with_slurm
+        self.network = NETWORK
         self.name = f"vb{os.getpid()}"
         self.folder = Path(tempfile.mkdtemp(prefix="verbena-hosts-"))
         self.folder.chmod(0o755)
         self.spaces = []
         self.hosts = []
+        self.daemons = []
 
     def space(self, suffix):
         name = f"{self.name}-{suffix}"
@@ -70,8 +78,11 @@ class Bed:
             self.start(i, space)
         (self.folder / "in").write_text(
             f'#!/bin/sh\n# in I COMMAND...: runs a command on host hI\nhost=$1; shift\n'
-            f'exec nsenter -t "$(cat {self.folder}/pid$host)" -n -u -i -m {"" if self.shared_pids else "-p"} env -C "$PWD" HOME=/root "$@"\n')
+            f'exec nsenter -t "$(cat {self.folder}/pid$host)" -n -u -i -m {"" if self.shared_pids else "-p"} env -C "$PWD" HOME=/root '
+            f'{slurm.variable(self) if self.with_slurm else ""} "$@"\n')
         (self.folder / "in").chmod(0o755)
+        if self.with_slurm:
+            slurm.start(self)
 
     def start(self, i, space):
         setup = f"""set -e
@@ -103,14 +114,22 @@ exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o Authorize
             time.sleep(0.02)
         raise SystemExit(f"bed: host h{i} does not come up: {(self.folder / f'sshd{i}.log').read_text()}")
 
+    def daemon(self, i, name, *command):
+        """Starts a program of a host's that stays until the host goes."""
+        with open(self.folder / f"{name}.log", "w") as log:
+            process = subprocess.Popen([str(self.folder / "in"), str(i), *command], stdin=subprocess.DEVNULL,
+                                       stdout=log, stderr=log, preexec_fn=die_with_parent)
+        self.daemons.append(process)
+        return process
+
     def down(self):
         for space in self.spaces if self.shared_pids else []:
             for pid in quiet("ip", "netns", "pids", space, check=False).stdout.split():
                 quiet("kill", "-9", pid, check=False)
         for host in self.hosts:
             host.kill()  # and with it, by --kill-child, everything on that host
-        for host in self.hosts:
-            host.wait()
+        for process in self.hosts + self.daemons:
+            process.wait()
         for space in self.spaces:
             quiet("ip", "netns", "del", space, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -118,15 +137,15 @@ exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o Authorize
 
 def main():
     words = sys.argv[1:]
-    shared_pids = "--shared-pids" in words[:2]
-    if shared_pids:
-        words.remove("--shared-pids")
+    flags = {"slurm": False, "--shared-pids": False}
+    while len(words) > 1 and words[1] in flags:
+        flags[words.pop(1)] = True
     if len(words) < 3 or not words[0].isdigit() or words[1] != "--":
         raise SystemExit(__doc__)
     count, program = int(words[0]), words[2:]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(143))
-    bed = Bed(count, shared_pids)
+    bed = Bed(count, flags["--shared-pids"], flags["slurm"])
     try:
         bed.up()
         return subprocess.run(program, env={**os.environ, "VERBENA_HOSTS_BED": str(bed.folder)}).returncode

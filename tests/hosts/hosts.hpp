@@ -4,7 +4,9 @@
 #include "tests/launcher/shell.hpp"
 
 #include <cstdlib>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace verbena::tests {
 
@@ -19,9 +21,22 @@ inline std::string on_h1(const std::string& command) {
   return "exec " + in_host() + " 1 " + command;
 }
 
-/// What runs on a host but its sshd, one a line; empty: nothing. The dead that wait for their parents do not count.
+using lines = std::vector<std::string>;
+
+inline lines sorted_lines(const std::string& text) {
+  lines all;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    all.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+/// What runs on a host but its daemons, one a line; empty: nothing. The dead that wait for their parents do not count.
 inline std::string processes_on(int host) {
-  const outcome seen = shell(in_host() + " " + std::to_string(host) + " ps -eo stat=,comm= | grep -v -e '^Z' -e ' sshd$' -e ' ps$'");
+  const outcome seen = shell(in_host() + " " + std::to_string(host) + " ps -eo stat=,comm= | grep -v -E '^Z| (sshd|slurmctld|slurmscriptd|slurmd|munged|ps)$'");
   return seen.output;
 }
 

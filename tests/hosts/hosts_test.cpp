@@ -11,23 +11,6 @@
 using namespace verbena::tests;
 using Catch::Contains;
 
-namespace {
-
-std::vector<std::string> sorted_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  std::sort(lines.begin(), lines.end());
-  return lines;
-}
-
-using lines = std::vector<std::string>;
-
-}  // namespace
-
 TEST_CASE("ranks run on the hosts that are named, and know their places", "[hosts]") {
   const outcome end = shell(
       on_h1("$R -H h1:2,h2:1,h3:2 sh -c 'echo $(hostname) $VERBENA_RANK/$VERBENA_SIZE $VERBENA_LOCAL_RANK/$VERBENA_LOCAL_SIZE'"));

@@ -118,8 +118,8 @@ std::string shell_command::errors() const {
   return content(errors_.get());
 }
 
-bool shell_command::says(const std::string& text) const {
-  const base::nanoseconds end = base::steady_now() + 5 * base::second;
+bool shell_command::says(const std::string& text, double patience_s) const {
+  const base::nanoseconds end = base::steady_now() + static_cast<base::nanoseconds>(patience_s * 1e9);
   while (output().find(text) == std::string::npos) {
     if (base::steady_now() > end) return false;
     sleep_ms(5);

@@ -38,8 +38,8 @@ class shell_command {
   /// What it has written so far.
   std::string output() const;
   std::string errors() const;
-  /// Waits until the output contains `text`; false after five seconds.
-  bool says(const std::string& text) const;
+  /// Waits until the output contains `text`; false if it does not in time.
+  bool says(const std::string& text, double patience_s = 5) const;
 
   outcome wait(double limit_s = 30);
 

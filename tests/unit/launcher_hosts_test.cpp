@@ -1,12 +1,16 @@
-// The pure parts of a job over several hosts: frames, proofs, orders, the mapping of ranks, meetings, host files.
+// The pure parts of a job over several hosts: frames, proofs, orders, the mapping of ranks, meetings, host files, Slurm's variables.
 #include "launcher/hosts/call_back.hpp"
 #include "launcher/hosts/mapping.hpp"
 #include "launcher/hosts/meetings.hpp"
 #include "launcher/hosts/messages.hpp"
 #include "launcher/hosts/proof.hpp"
 #include "launcher/options.hpp"
+#include "launcher/request.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <map>
+#include <optional>
 
 using namespace verbena::launcher;
 
@@ -193,4 +197,96 @@ TEST_CASE("host files in the peers' forms are read, and wrong lines named", "[ho
   CHECK(parse_hostfile("h1 cores=2\n", "f", hosts) == "f:1: 'cores=2' is not known here");
   CHECK(parse_hostfile("h1:x\n", "f", hosts) == "f:1: 'h1:x' is no host: NAME or NAME:SLOTS");
   CHECK(parse_hostfile("# nobody\n", "f", hosts) == "the host file 'f' names no host");
+}
+
+TEST_CASE("Slurm's lists of hosts are read in all their forms", "[slurm]") {
+  using names = std::vector<std::string>;
+  const auto expand = [](std::string_view list) {
+    names all;
+    CHECK(expand_nodelist(list, all) == "");
+    return all;
+  };
+  CHECK(expand("h1") == names{"h1"});
+  CHECK(expand("login,h[1-3]") == names{"login", "h1", "h2", "h3"});
+  CHECK(expand("h[1,3,5-6],gpu[7]") == names{"h1", "h3", "h5", "h6", "gpu7"});
+  CHECK(expand("n[01-03,08-11]") == names{"n01", "n02", "n03", "n08", "n09", "n10", "n11"});
+  CHECK(expand("n[8-11]") == names{"n8", "n9", "n10", "n11"});
+  CHECK(expand("n[098-101]-ib.local") == names{"n098-ib.local", "n099-ib.local", "n100-ib.local", "n101-ib.local"});
+  CHECK(expand("r[0-1]n[1,2]") == names{"r0n1", "r0n2", "r1n1", "r1n2"});
+  CHECK(expand("a-b[0-0]").front() == "a-b0");
+  CHECK(expand("h[0-65535]").size() == 65536);
+  for (const char* wrong : {"", ",", "h1,", "h[", "h[1", "h1]", "h[]", "h[1-]", "h[-1]", "h[3-1]", "h[a-c]", "h[1,,2]", "h[[1]]", "h[1 2]",
+                            "h[0-4294967295]", "h[0-65536]", "h[0-999]n[0-999]", "h[1-99999999999]", "h[0-65535],x"}) {
+    names all;
+    CAPTURE(wrong);
+    CHECK(expand_nodelist(wrong, all) != "");
+  }
+}
+
+TEST_CASE("Slurm's counts of tasks are read in all their forms", "[slurm]") {
+  using counts = std::vector<unsigned>;
+  const auto expand = [](std::string_view list) {
+    counts all;
+    CHECK(expand_counts(list, all) == "");
+    return all;
+  };
+  CHECK(expand("4") == counts{4});
+  CHECK(expand("4(x2),3") == counts{4, 4, 3});
+  CHECK(expand("1,16(x3),2") == counts{1, 16, 16, 16, 2});
+  for (const char* wrong : {"", "0", "4(x2", "4(x)", "4(2)", "x", "4,", "4(x4294967295)", "4(x2)3", "-1"}) {
+    counts all;
+    CAPTURE(wrong);
+    CHECK(expand_counts(wrong, all) != "");
+  }
+}
+
+TEST_CASE("an allocation is found in Slurm's variables, and left to those that it is meant for", "[slurm]") {
+  using variables = std::map<std::string, std::string>;
+  std::optional<allocation> found;
+  const auto find = [&](const variables& set) {
+    found.reset();
+    return find_allocation(
+        [&](const char* name) {
+          const auto at = set.find(name);
+          return at == set.end() ? nullptr : at->second.c_str();
+        },
+        found);
+  };
+  CHECK(find({}) == "");
+  CHECK_FALSE(found);
+  variables set = {{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "h[1-3]"}, {"SLURM_TASKS_PER_NODE", "4(x2),3"}};
+  CHECK(find(set) == "");
+  REQUIRE(found);
+  REQUIRE(found->hosts.size() == 3);
+  CHECK(found->hosts[0].name == "h1");
+  CHECK(found->hosts[0].slots == 4);
+  CHECK(found->hosts[2].slots == 3);
+  CHECK(found->here == "");
+  CHECK(found->has("h2"));
+  CHECK_FALSE(found->has("h4"));
+  // Outside, no host of the allocation is ours to start ranks on; as a part of it, one is.
+  CHECK_FALSE(is_this_host("h1", {"h1", found}));
+  CHECK(is_this_host("localhost", {"h1", found}));
+  set["SLURMD_NODENAME"] = "h2";
+  CHECK(find(set) == "");
+  CHECK(found->here == "h2");
+  CHECK(is_this_host("h2", {"host-of-another-name", found}));
+  CHECK_FALSE(is_this_host("h1", {"h1", found}));
+  // A step of one task is somebody at work; of several tasks each has its own part.
+  set["SLURM_STEP_NUM_TASKS"] = "1";
+  find(set);
+  CHECK(found);
+  set["SLURM_STEP_NUM_TASKS"] = "4";
+  CHECK(find(set) == "");
+  CHECK_FALSE(found);
+  set.erase("SLURM_STEP_NUM_TASKS");
+  set["VERBENA_RANK"] = "0";
+  find(set);
+  CHECK_FALSE(found);
+  set.erase("VERBENA_RANK");
+  set["SLURM_TASKS_PER_NODE"] = "4(x2)";
+  CHECK(find(set).find("numbers for 2 hosts, and SLURM_JOB_NODELIST names 3") != std::string::npos);
+  CHECK_FALSE(found);
+  set["SLURM_JOB_NODELIST"] = "h[1-";
+  CHECK(find(set).find("SLURM_JOB_NODELIST='h[1-' is not understood: ") != std::string::npos);
 }
