@@ -38,7 +38,7 @@ constexpr std::array<option_row, 31> rows = {{
     {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
     {"--device", "NAME", "RDMA device the ranks use for verbs, NAME or NAME:PORT"},
     {"--interface", "NAMES",
-     "network interfaces (eth0) and networks (10.1.0.0/16) to use between hosts, comma separated (default: all)"},
+     "network interfaces (eth0) and networks (10.1.0.0/16) that TCP uses between hosts, comma separated (default: all)"},
     {"--port-range", "LOW:HIGH", "ports on which rdmarun and the ranks may listen (default: any)"},
     {"--link-timeout", "SECONDS", "a host or a rank that the network does not reach for longer is lost (default 10)"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},

@@ -25,6 +25,8 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+const std::string loopback = "127.0.0.1";
+
 std::string own_path() {
   std::array<char, 4096> path{};
   const long count = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
@@ -50,7 +52,8 @@ agents::agents(event_loop& loop, const options& how, const whereabouts& here)
     entry->own = own;
     // Whoever names a way means it, inside an allocation, too.
     entry->by_srun = !own && allocated && how.ssh.empty() && how.agent_command.empty();
-    own_host_too_ |= !own && is_this_host(each.name, {here.host, {}});
+    entry->same_host = is_this_host(each.name, {here.host, {}});
+    own_host_too_ |= !own && entry->same_host;
     all_.push_back(std::move(entry));
   }
 }
@@ -99,11 +102,11 @@ std::string agents::gather() {
   base::port_range::parse(network_.port_range, ports);
   const std::vector<std::string> addresses = own_addresses(others, allowed);
   for (const std::string& address : addresses) door_->listen(address, ports);
-  if (!others.empty() && addresses.empty())
+  if (own_host_too_) door_->listen(loopback, ports);  // it may have no other
+  if (!others.empty() && addresses.empty() && !own_host_too_)
     return allowed.empty() ? "this host has no address at which other hosts could reach it"
                            : fmt::format("this host has no address on '{}' (--interface) at which other hosts could reach it",
                                          network_.interface);
-  if (own_host_too_) door_->listen("127.0.0.1", ports);  // it may have no other
   if (!others.empty() && door_->places().empty())
     return ports == base::port_range{}
                ? fmt::format("cannot listen on any address of this host: {}", std::strerror(errno))
@@ -136,6 +139,7 @@ void agents::start_one(std::size_t index) {
     return know(index, std::move(socket));
   }
   agent_order order{control_version, static_cast<std::uint32_t>(index), secret_, door_->places()};
+  if (!one.same_host) std::erase_if(order.places, [](const std::string& p) { return p.starts_with(loopback + " "); });
   one.start = std::make_unique<starter>(loop_, command_for(one), write_order(order),
                                         [this, of = &one](int status) { on_start_ended(*of, status); });
   if (!one.start->running())
@@ -207,14 +211,10 @@ void agents::dismiss(std::size_t index) {
 void agents::finish() {
   const base::nanoseconds limit = base::steady_now() + 2 * base::second;
   for (auto* list : {&all_, &dismissed_}) {
-    std::vector<bool> lost;  // its ssh may have nobody to talk to, and would not end by itself
-    for (const auto& each : *list) {
-      lost.push_back(each->link && each->link->closed());
+    for (const auto& each : *list)
       if (each->link) each->link->close();
-    }
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      const auto& each = (*list)[i];
-      const base::nanoseconds left = lost[i] ? 100 * base::millisecond : limit - base::steady_now();
+    for (const auto& each : *list) {
+      const base::nanoseconds left = each->lost ? 100 * base::millisecond : limit - base::steady_now();
       if (each->start) each->start->finish(std::max<base::nanoseconds>(0, left));
       each->start.reset();
       if (each->pid <= 0) continue;

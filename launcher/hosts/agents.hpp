@@ -21,6 +21,8 @@ namespace verbena::launcher {
 struct agent_entry {
   std::string name;  ///< as the user gave it
   unsigned slots = 1;
+  bool same_host = false;  ///< goes by a name of this host, whoever starts its agent
+  bool lost = false;       ///< its connection broke: what started it may have nobody to talk to
   bool own = false;      ///< on this host, a child of ours with a socket pair
   bool by_srun = false;  ///< of the allocation, and so started by its means
   std::unique_ptr<starter> start;

@@ -82,7 +82,7 @@ bool go_on(attempt& one, const agent_order& order) {
   const std::span<const unsigned char> heard{reinterpret_cast<const unsigned char*>(one.heard.data()),
                                              one.heard.size()};
   if (one.claimed) {
-    if (check_answer(order.secret, heard, one.theirs, one.ours)) return true;
+    if (check_answer(order.secret, heard, one.theirs, one.ours, one.place)) return true;
     one.fail("whoever answers there does not know the job");
     return false;
   }
@@ -95,7 +95,7 @@ bool go_on(attempt& one, const agent_order& order) {
   one.ours = draw_nonce();
   one.heard.clear();
   one.claimed = true;
-  const std::string claim = make_claim(order.secret, order.index, one.theirs, one.ours);
+  const std::string claim = make_claim(order.secret, order.index, one.theirs, one.ours, one.place);
   if (::send(one.socket.get(), claim.data(), claim.size(), MSG_NOSIGNAL) != static_cast<long>(claim.size()))
     one.fail("closed by the other side");
   return false;

@@ -40,15 +40,14 @@ bool door::listen(const std::string& address, base::port_range ports) {
   const std::uint16_t port = list->ai_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&bound)->sin_port
                                                         : reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port;
   places_.push_back(fmt::format("{} {}", address, ntohs(port)));
-  const int fd = socket.get();
-  loop_.watch(fd, EPOLLIN, [this, fd](std::uint32_t) { answer(fd); });
+  loop_.watch(socket.get(), EPOLLIN, [this, index = listeners_.size()](std::uint32_t) { answer(index); });
   listeners_.push_back(std::move(socket));
   return true;
 }
 
-void door::answer(int listener) {
+void door::answer(std::size_t listener) {
   while (true) {
-    base::unique_fd caller{::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
+    base::unique_fd caller{::accept4(listeners_[listener].get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!caller) {
       if ((errno == EMFILE || errno == ENFILE) && !strangers_.empty()) drop(strangers_.begin());
       return;
@@ -57,6 +56,7 @@ void door::answer(int listener) {
     const auto who = strangers_.insert(strangers_.end(), stranger{});
     who->socket = std::move(caller);
     who->ours = draw_nonce();
+    who->place = places_[listener];
     who->limit = loop_.after(patience, [this, who] {
       who->limit = 0;
       drop(who);
@@ -77,9 +77,9 @@ void door::hear(std::list<stranger>::iterator who) {
   who->heard.append(bytes.data(), static_cast<std::size_t>(count));
   if (who->heard.size() < claim_bytes) return;
   const std::optional<claim> made = check_claim(
-      secret_, {reinterpret_cast<const unsigned char*>(who->heard.data()), who->heard.size()}, who->ours);
+      secret_, {reinterpret_cast<const unsigned char*>(who->heard.data()), who->heard.size()}, who->ours, who->place);
   if (!made || !is_wanted_(made->index)) return drop(who);
-  const std::string answer = make_answer(secret_, made->theirs, who->ours);
+  const std::string answer = make_answer(secret_, made->theirs, who->ours, who->place);
   if (::send(who->socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
       static_cast<long>(answer.size()))
     return drop(who);

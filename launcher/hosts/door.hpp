@@ -37,10 +37,11 @@ class door {
   struct stranger {
     base::unique_fd socket;
     nonce ours{};
+    std::string place;  // at which it came
     std::string heard;
     event_loop::timer limit = 0;
   };
-  void answer(int listener);
+  void answer(std::size_t listener);
   void hear(std::list<stranger>::iterator who);
   void drop(std::list<stranger>::iterator who);
 

@@ -203,7 +203,10 @@ void head::connect(launch& job, meetings& between, std::uint32_t index) {
   };
   node.attach(std::move(call));
   one.on_frame = [&node](frame_kind kind, const std::string& payload) { node.on_frame(kind, payload); };
-  one.on_closed = [&node](int error) { node.on_closed(error); };
+  one.on_closed = [&node, of = &one](int error) {
+    of->lost = true;
+    node.on_closed(error);
+  };
 }
 
 int head::launch_job() {

@@ -1,5 +1,7 @@
 #include "launcher/hosts/input.hpp"
 
+#include "launcher/process_setup.hpp"
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -10,6 +12,11 @@
 #include <cerrno>
 
 namespace verbena::launcher {
+namespace {
+
+constexpr base::nanoseconds look_again = 200 * base::millisecond;
+
+}  // namespace
 
 input_source::input_source(event_loop& loop, std::function<void(std::string_view)> send)
     : loop_(loop), send_(std::move(send)) {
@@ -24,18 +31,22 @@ input_source::input_source(event_loop& loop, std::function<void(std::string_view
 
 input_source::~input_source() {
   watch(false);
+  if (again_ != 0) loop_.cancel(again_);
 }
 
 bool input_source::taken(std::uint32_t bytes) {
   if (bytes > under_way_) return false;
   under_way_ -= bytes;
-  if (!ended_ && !watching_) read_on();
+  if (!ended_ && !watching_ && again_ == 0) read_on();
   return true;
 }
 
 void input_source::stop() {
   ended_ = true;
   watch(false);
+  reopened_.reset();
+  fd_ = 0;
+  release_standard_input();  // who writes into it shall notice
 }
 
 /// Reads what is there and may be sent. What the kernel can watch is read only when it says so, a file at once.
@@ -50,6 +61,14 @@ void input_source::read_on() {
     const long count = ::read(fd_, bytes.data(), room);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;
+    if (count < 0 && errno == EIO && ::isatty(fd_) == 1) {  // the terminal is somebody else's for a while
+      watch(false);
+      again_ = loop_.after(look_again, [this] {
+        again_ = 0;
+        read_on();
+      });
+      return;
+    }
     if (count <= 0) {  // what cannot be read has ended
       stop();
       return send_({});

@@ -38,6 +38,7 @@ class input_source {
   base::unique_fd reopened_;
   int fd_ = 0;
   std::uint32_t under_way_ = 0;
+  event_loop::timer again_ = 0;  // in the background: look later
   bool watching_ = false;
   bool ended_ = false;
 };

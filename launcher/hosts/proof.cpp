@@ -16,12 +16,14 @@ void begin() {
   base::check(sodium_init() >= 0, "libsodium starts");
 }
 
-/// What is authenticated: a role, a number, and both nonces, the agent's first.
-std::string statement(std::string_view role, std::uint32_t index, const nonce& agents, const nonce& heads) {
+/// What is authenticated: a role, a number, both nonces, the agent's first, and the place.
+std::string statement(std::string_view role, std::uint32_t index, const nonce& agents, const nonce& heads,
+                      std::string_view place) {
   std::string text{role};
   for (unsigned shift = 0; shift < 32; shift += 8) text += static_cast<char>(index >> shift & 0xff);
   text.append(reinterpret_cast<const char*>(agents.data()), agents.size());
   text.append(reinterpret_cast<const char*>(heads.data()), heads.size());
+  text.append(place);
   return text;
 }
 
@@ -73,35 +75,35 @@ std::optional<nonce> read_challenge(std::span<const unsigned char> bytes) {
   return theirs;
 }
 
-std::string make_claim(const job_secret& secret, std::uint32_t index, const nonce& theirs,
-                       const nonce& ours) {
+std::string make_claim(const job_secret& secret, std::uint32_t index, const nonce& theirs, const nonce& ours,
+                       std::string_view place) {
   std::string bytes;
   for (unsigned shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(index >> shift & 0xff);
   append(bytes, ours);
-  append(bytes, code_of(secret, statement("agent", index, ours, theirs)));
+  append(bytes, code_of(secret, statement("agent", index, ours, theirs, place)));
   return bytes;
 }
 
 std::optional<claim> check_claim(const job_secret& secret, std::span<const unsigned char> bytes,
-                                 const nonce& ours) {
+                                 const nonce& ours, std::string_view place) {
   if (bytes.size() != claim_bytes) return std::nullopt;
   claim made;
   for (std::size_t i = 4; i-- > 0;) made.index = made.index << 8 | bytes[i];
   std::copy_n(bytes.begin() + 4, made.theirs.size(), made.theirs.begin());
-  if (!verify(secret, bytes.data() + 4 + sizeof(nonce), statement("agent", made.index, made.theirs, ours)))
+  if (!verify(secret, bytes.data() + 4 + sizeof(nonce), statement("agent", made.index, made.theirs, ours, place)))
     return std::nullopt;
   return made;
 }
 
-std::string make_answer(const job_secret& secret, const nonce& theirs, const nonce& ours) {
+std::string make_answer(const job_secret& secret, const nonce& theirs, const nonce& ours, std::string_view place) {
   std::string bytes;
-  append(bytes, code_of(secret, statement("head", 0, theirs, ours)));
+  append(bytes, code_of(secret, statement("head", 0, theirs, ours, place)));
   return bytes;
 }
 
 bool check_answer(const job_secret& secret, std::span<const unsigned char> bytes, const nonce& theirs,
-                  const nonce& ours) {
-  return bytes.size() == answer_bytes && verify(secret, bytes.data(), statement("head", 0, ours, theirs));
+                  const nonce& ours, std::string_view place) {
+  return bytes.size() == answer_bytes && verify(secret, bytes.data(), statement("head", 0, ours, theirs, place));
 }
 
 std::string to_hex(const job_secret& secret) {

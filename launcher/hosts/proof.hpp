@@ -4,8 +4,11 @@
 //
 //   rdmarun                                     agent
 //      |-- challenge: magic, nonce ------------>|
-//      |<- claim: index, nonce, code -----------|   code over "agent", index and both nonces
-//      |-- answer: code ----------------------->|   code over "head" and both nonces
+//      |<- claim: index, nonce, code -----------|   code over "agent", index, both nonces and the place
+//      |-- answer: code ----------------------->|   code over "head", both nonces and the place
+//
+// The place is where the agent believes to have connected, "ADDRESS PORT": it tries many, and who listens at one of them on its own
+// host cannot pass the talk on to rdmarun and stay in between.
 //
 // A replay proves nothing, since each side draws a nonce of its own. What comes afterwards is authenticated by the connection,
 // and not encrypted.
@@ -36,18 +39,19 @@ std::string make_challenge(const nonce& ours);
 /// The nonce of a challenge, or nothing if it is none.
 std::optional<nonce> read_challenge(std::span<const unsigned char> bytes);
 
-std::string make_claim(const job_secret& secret, std::uint32_t index, const nonce& theirs, const nonce& ours);
+std::string make_claim(const job_secret& secret, std::uint32_t index, const nonce& theirs, const nonce& ours,
+                       std::string_view place);
 struct claim {
   std::uint32_t index = 0;
   nonce theirs{};
 };
 /// Nothing: whoever wrote it does not know the secret.
 std::optional<claim> check_claim(const job_secret& secret, std::span<const unsigned char> bytes,
-                                 const nonce& ours);
+                                 const nonce& ours, std::string_view place);
 
-std::string make_answer(const job_secret& secret, const nonce& theirs, const nonce& ours);
+std::string make_answer(const job_secret& secret, const nonce& theirs, const nonce& ours, std::string_view place);
 bool check_answer(const job_secret& secret, std::span<const unsigned char> bytes, const nonce& theirs,
-                  const nonce& ours);
+                  const nonce& ours, std::string_view place);
 
 std::string to_hex(const job_secret& secret);
 std::optional<job_secret> from_hex(std::string_view text);

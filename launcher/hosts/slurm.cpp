@@ -115,16 +115,24 @@ std::string find_allocation(const variable_lookup& lookup, std::optional<allocat
   std::vector<std::string> names;
   if (std::string wrong = expand_nodelist(list, names); !wrong.empty())
     return not_understood("SLURM_JOB_NODELIST", list, wrong);
+  // Inside a step srun has put the step's own tasks there (it says them once more), but for --preserve-env. What is left of the job
+  // are its processors.
+  const char* variable = "SLURM_TASKS_PER_NODE";
+  const char* const of_step = lookup("SLURM_STEP_TASKS_PER_NODE");
+  const char* counts = lookup(variable);
+  if (counts != nullptr && of_step != nullptr && std::string_view{counts} == of_step) {
+    variable = "SLURM_JOB_CPUS_PER_NODE";
+    counts = lookup(variable);
+  }
   std::vector<unsigned> slots;
-  const char* const counts = lookup("SLURM_TASKS_PER_NODE");
   if (counts == nullptr) {
     slots.assign(names.size(), 1);
   } else if (std::string wrong = expand_counts(counts, slots); !wrong.empty()) {
-    return not_understood("SLURM_TASKS_PER_NODE", counts, wrong);
+    return not_understood(variable, counts, wrong);
   }
   if (slots.size() != names.size())
     return not_understood(
-        "SLURM_TASKS_PER_NODE", counts,
+        variable, counts,
         fmt::format("numbers for {} hosts, and SLURM_JOB_NODELIST names {}", slots.size(), names.size()));
   allocation found;
   for (std::size_t i = 0; i < names.size(); ++i) found.hosts.push_back({names[i], slots[i]});
@@ -140,7 +148,8 @@ std::vector<std::string> srun_words(const std::string& host) {
       "env",
       // What scripts set for their own calls of srun, and what would leave the step a part of the job's cores or memory.
       "-u", "SRUN_CPUS_PER_TASK", "-u", "SLURM_CPUS_PER_TASK", "-u", "SLURM_EXACT", "-u", "SLURM_MEM_PER_CPU",
-      "-u", "SLURM_MEM_PER_GPU", "srun", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1",
+      "-u", "SLURM_MEM_PER_GPU", "-u", "SLURM_TRES_PER_TASK", "-u", "SLURM_EXCLUSIVE", "-u", "SLURM_GPUS_PER_TASK",
+      "-u", "SLURM_CPUS_PER_GPU", "-u", "SLURM_NTASKS_PER_GPU", "srun", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1",
       "--nodelist=" + host, "--overlap", "--mem=0", "--mpi=none", "--cpu-bind=none", "--export=ALL",
       "--chdir=/", "--input=all", "--quiet"};
 }

@@ -30,6 +30,14 @@ TEST_CASE("salloc: the same from a host that is none of the allocation", "[slurm
   nothing_left(5);
 }
 
+TEST_CASE("in a step of one task there are all the hosts of the job, with their processors", "[slurm]") {
+  const outcome end = shell(on_login("salloc -Q -N2 -n4 srun -N1 -n1 sh -c '$R hostname; echo $SLURM_JOB_CPUS_PER_NODE'"), {}, 60);
+  INFO(end.output << end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("h1\n") && Contains("h2\n"));
+  nothing_left(5);
+}
+
 TEST_CASE("each host takes as many ranks as Slurm says, and -n may want fewer or more", "[slurm]") {
   const outcome uneven = shell(on_login("salloc -Q -N2 -n3 $R " + place));
   INFO(uneven.errors);

@@ -9,6 +9,7 @@
 
 using Catch::Contains;
 using verbena::tests::finished;
+using verbena::tests::on_several_hosts;
 using verbena::tests::run;
 
 namespace {
@@ -96,5 +97,5 @@ TEST_CASE("a peer killed in the middle of large messages ends the job within a s
   CHECK(end.status == 137);
   CHECK_THAT(end.output,
              Contains("told: ") && Contains("to rank 1") && Contains("rank 1 was killed by signal 9"));
-  CHECK(took.count() < 3.0);  // start, a tenth of a second of traffic, and the second that is promised
+  CHECK(took.count() < (on_several_hosts() ? 8 : 3));  // start, a tenth of a second of traffic, and the second that is promised
 }

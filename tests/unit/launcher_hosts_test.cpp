@@ -99,24 +99,28 @@ TEST_CASE("frames are cut from a stream wherever it is torn", "[hosts]") {
 TEST_CASE("only who knows the secret proves it, and no proof can be used twice", "[hosts]") {
   const job_secret secret = draw_secret(), other = draw_secret();
   const nonce head = draw_nonce(), agent = draw_nonce();
+  const std::string place = "10.0.0.1 4711";
   REQUIRE(read_challenge(bytes_of(make_challenge(head))) == head);
-  const std::string claimed = make_claim(secret, 7, head, agent);
-  const auto made = check_claim(secret, bytes_of(claimed), head);
+  const std::string claimed = make_claim(secret, 7, head, agent, place);
+  const auto made = check_claim(secret, bytes_of(claimed), head, place);
   REQUIRE(made);
   CHECK(made->index == 7);
-  CHECK_FALSE(check_claim(other, bytes_of(claimed), head));
-  CHECK_FALSE(check_claim(secret, bytes_of(claimed), draw_nonce()));
+  CHECK_FALSE(check_claim(other, bytes_of(claimed), head, place));
+  CHECK_FALSE(check_claim(secret, bytes_of(claimed), draw_nonce(), place));
   for (std::size_t i = 0; i < claimed.size(); ++i) {
     std::string wrong = claimed;
     wrong[i] = static_cast<char>(wrong[i] ^ 1);
-    CHECK_FALSE(check_claim(secret, bytes_of(wrong), head));
+    CHECK_FALSE(check_claim(secret, bytes_of(wrong), head, place));
   }
-  const std::string answer = make_answer(secret, made->theirs, head);
-  CHECK(check_answer(secret, bytes_of(answer), head, agent));
-  CHECK_FALSE(check_answer(other, bytes_of(answer), head, agent));
-  CHECK_FALSE(check_answer(secret, bytes_of(answer), head, draw_nonce()));
+  const std::string answer = make_answer(secret, made->theirs, head, place);
+  CHECK(check_answer(secret, bytes_of(answer), head, agent, place));
+  CHECK_FALSE(check_answer(other, bytes_of(answer), head, agent, place));
+  CHECK_FALSE(check_answer(secret, bytes_of(answer), head, draw_nonce(), place));
   // What an agent says is no answer of rdmarun, even with the same numbers.
-  CHECK_FALSE(check_answer(secret, bytes_of(claimed.substr(36)), head, agent));
+  CHECK_FALSE(check_answer(secret, bytes_of(claimed.substr(36)), head, agent, place));
+  // Whoever passes the words on from another place proves nothing.
+  CHECK_FALSE(check_claim(secret, bytes_of(claimed), head, "127.0.0.1 4711"));
+  CHECK_FALSE(check_answer(secret, bytes_of(answer), head, agent, "10.0.0.1 4712"));
 }
 
 TEST_CASE("an agent's order is read as it was written, and nothing else is one", "[hosts]") {
@@ -276,6 +280,13 @@ TEST_CASE("an allocation is found in Slurm's variables, and left to those that i
   set["SLURM_STEP_NUM_TASKS"] = "1";
   find(set);
   CHECK(found);
+  // There srun has overwritten the job's tasks by the step's.
+  set["SLURM_TASKS_PER_NODE"] = set["SLURM_STEP_TASKS_PER_NODE"] = "1";
+  set["SLURM_JOB_CPUS_PER_NODE"] = "8(x2),4";
+  CHECK(find(set) == "");
+  REQUIRE(found);
+  CHECK((found->hosts[0].slots == 8 && found->hosts[2].slots == 4));
+  set["SLURM_TASKS_PER_NODE"] = "4(x2),3";
   set["SLURM_STEP_NUM_TASKS"] = "4";
   CHECK(find(set) == "");
   CHECK_FALSE(found);
