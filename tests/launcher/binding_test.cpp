@@ -141,17 +141,16 @@ TEST_CASE("ranks stay inside taskset and cpuset, and share what there is quietly
   for (const char* policy : {"auto", "core", "numa", "socket", "none"})
     for (const char* ranks : {"2", "4"}) {
       INFO(policy << " " << ranks);
-      const outcome got = shell("taskset -c " + cores[1] + " $R --bind " + policy + " -n " + ranks +
-                                " sh -c '" + look + "' | sort -u");
+      const outcome got = on_two(cores, std::string("taskset -c $Q $R --bind ") + policy + " -n " + ranks +
+                                            " sh -c \"$LOOK\" | sort -u");
       CHECK(got.output == cores[1] + "\n");
       CHECK(got.errors == "rdmarun: " + std::string{ranks} + " ranks share 1 core\n");
     }
-  const outcome set = shell("g=/sys/fs/cgroup/cpuset/verbena-test-$$; mkdir $g && echo " + cores[1] +
+  const outcome set = on_two(cores, "g=/sys/fs/cgroup/cpuset/verbena-test-$$; mkdir $g && echo " + cores[1] +
                                 " > $g/cpuset.cpus && echo 0 > $g/cpuset.mems || { rmdir $g; exit 77; }\n"
                                 "for n in 2 4; do sh -c 'echo $$ > '$g'/cgroup.procs; exec $R -q --bind core "
                                 "-n '$n' sh -c \"$LOOK\"' | sort -u; done; "
-                                "rmdir $g",
-                            {{"LOOK", look}});
+                                "rmdir $g");
   if (set.status == 77) {
     WARN("skipped in part: no cpuset of ours can be made here");
     return;
