@@ -90,8 +90,8 @@ hostname h{i}
 mount -t tmpfs tmpfs /dev/shm
 mount --bind {self.folder}/hosts /etc/hosts
 mount -t tmpfs tmpfs /root
-mkdir -m 700 /root/.ssh
-cp {self.folder}/ssh_config /root/.ssh/config
+mkdir -m 700 ~root/.ssh
+cp {self.folder}/ssh_config ~root/.ssh/config
 exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o AuthorizedKeysFile={self.folder}/authorized \
  -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none"""
         log = open(self.folder / f"sshd{i}.log", "w")
