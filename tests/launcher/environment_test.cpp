@@ -1,12 +1,9 @@
 // What the ranks find in their environment, and hostile surroundings of the launcher.
 #include "shell.hpp"
+#include "tests/sanitized.hpp"
 
 #include <unistd.h>
 #include <catch2/catch.hpp>
-
-#if defined(__has_feature)
-#define VERBENA_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#endif
 
 using namespace verbena::tests;
 
@@ -94,8 +91,10 @@ TEST_CASE("a small, read-only or missing /dev/shm does not matter") {
 
 TEST_CASE("the program is searched for in the PATH that the ranks get") {
   const outcome got = shell(
-      "mkdir $T/tools && printf '#!/bin/sh\\necho found\\n' > $T/tools/verbena-tool && chmod 755 $T/tools/verbena-tool\n"
-      "$R -n 1 -x PATH=$T/tools:/bin:/usr/bin verbena-tool; PATH=$T/tools:$PATH $R -n 1 -x PATH=/bin verbena-tool; "
+      "mkdir $T/tools && printf '#!/bin/sh\\necho found\\n' > $T/tools/verbena-tool && chmod 755 "
+      "$T/tools/verbena-tool\n"
+      "$R -n 1 -x PATH=$T/tools:/bin:/usr/bin verbena-tool; PATH=$T/tools:$PATH $R -n 1 -x PATH=/bin "
+      "verbena-tool; "
       "s=$?; rm -r $T/tools; exit $s");
   CHECK(got.output == "found\n");
   CHECK(got.status == 127);
@@ -103,14 +102,16 @@ TEST_CASE("the program is searched for in the PATH that the ranks get") {
 
 TEST_CASE("a script without a first line takes any number of arguments") {
   const outcome got = shell(
-      "echo 'echo $#' > $T/script && chmod 755 $T/script && $R -n 2 $T/script $(seq 1 20000); s=$?; rm $T/script; exit $s");
+      "echo 'echo $#' > $T/script && chmod 755 $T/script && $R -n 2 $T/script $(seq 1 20000); s=$?; rm "
+      "$T/script; exit $s");
   CHECK(got.status == 0);
   CHECK(got.output == "20000\n20000\n");
 }
 
 TEST_CASE("the children of a shell that becomes rdmarun are neither waited for nor killed") {
   const outcome got = shell(
-      "sh -c 'sleep 30 & echo $!; exec $0 -n 2 true' $R > $T/pid; echo $?; kill -0 $(cat $T/pid) && echo lives; kill "
+      "sh -c 'sleep 30 & echo $!; exec $0 -n 2 true' $R > $T/pid; echo $?; kill -0 $(cat $T/pid) && echo "
+      "lives; kill "
       "$(cat $T/pid); rm $T/pid");
   CHECK(got.output == "0\nlives\n");
   CHECK(got.seconds < 10);
@@ -204,10 +205,7 @@ TEST_CASE("wrappers as ranks: shell, python, valgrind, gdb") {
   CHECK(shell("$R -n 2 python3 -c 'import os,subprocess,sys; sys.exit(subprocess.call([os.environ[\"C\"], "
               "\"exchange\"]))'")
             .status == 0);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    (defined(VERBENA_SANITIZED) && VERBENA_SANITIZED)
-  return;  // the sanitizers and these two exclude each other
-#endif
+  if (sanitized) return;  // the sanitizers and these two exclude each other
   if (shell("command -v valgrind").status == 0)
     CHECK(shell("$R -n 2 valgrind -q --error-exitcode=0 $C exchange 2>/dev/null", {}, 60).status == 0);
   if (shell("command -v gdb").status == 0) {

@@ -1,5 +1,6 @@
 // Thousands of contexts in one thread: what one costs, and that they reduce together.
 #include "collectives/communicator_state.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/unit/sim_job.hpp"
 
 #include <malloc.h>
@@ -12,14 +13,6 @@
 using namespace verbena;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
 
 std::size_t heap_in_use() {
   const struct mallinfo2 info = ::mallinfo2();
@@ -62,7 +55,7 @@ TEST_CASE("four thousand contexts fit one process, and all-reduce in seconds", "
   const std::size_t used = heap_in_use() - before;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   INFO(fresh / size << " B per fresh context, " << (used >> 20) << " MiB in all, " << seconds << " s");
-  if (sanitized) return;  // other heaps, other times
+  if (tests::sanitized) return;  // other heaps, other times
   CHECK(fresh > 0);
   CHECK(fresh / size <= 32 * 1024);
   CHECK(used < std::size_t{1} << 30);

@@ -2,6 +2,7 @@
 
 #include "collectives/algorithms/algorithms.hpp"
 #include "collectives/algorithms/builder.hpp"
+#include "tests/sanitized.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,21 +12,10 @@
 
 using namespace verbena::collectives;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define VERBENA_SLOW_BUILD 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define VERBENA_SLOW_BUILD 1
-#endif
-#endif
-
 namespace {
 
-#ifdef VERBENA_SLOW_BUILD
-constexpr int largest_size = 20;  // the proofs are the release build's; a sanitizer only watches the checker
-#else
-constexpr int largest_size = 64;
-#endif
+// The proofs are the release build's; a sanitizer only watches the checker.
+constexpr int largest_size = verbena::tests::sanitized ? 20 : 64;
 
 struct known {
   std::string name;

@@ -1,6 +1,7 @@
 // Every collective with every algorithm, on whole contexts, against a serial model: sizes 1 to 17, counts
 // around the number of ranks and primes, in place and not, buffers at any address, blocking, non-blocking and
 // persistent. A covering selection runs always; VERBENA_TEST_ALL=1 runs the whole product.
+#include "tests/sanitized.hpp"
 #include "tests/unit/thread_job.hpp"
 
 #include <catch2/catch.hpp>
@@ -18,18 +19,6 @@
 using namespace verbena;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool slow_build = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool slow_build = true;
-#else
-constexpr bool slow_build = false;
-#endif
-#else
-constexpr bool slow_build = false;
-#endif
 
 std::uint64_t mix(std::uint64_t x) noexcept {
   x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15;
@@ -413,7 +402,7 @@ std::string play_all(context& self, const algorithms& forced, bool all) {
             if (auto wrong = play(count, in_place, offset, how); !wrong.empty()) return wrong;
     } else {
       // Every pair of place and form, with offsets that all come up over the sizes.
-      const int variations = slow_build ? 2 : 3;
+      const int variations = tests::sanitized ? 2 : 3;
       for (int k = 0; k < variations; ++k) {
         const std::uint64_t which = step + static_cast<std::uint64_t>(k);
         if (auto wrong = play(count, which % 2 == 0, 1 + which * 11 % 63, static_cast<form>(which % 3));
@@ -450,7 +439,7 @@ TEST_CASE("all collectives equal a serial model", "[collectives][oracle][threads
   const char* all = std::getenv("VERBENA_TEST_ALL");
   for (const algorithms& forced : variants)
     for (std::uint32_t size = 1; size <= 17; ++size) {
-      if (slow_build && size > 5 && size != 8 && size != 13) continue;
+      if (tests::sanitized && size > 5 && size != 8 && size != 13) continue;
       INFO(forced.name << ", " << size << " ranks");
       CHECK(tests::complaint(tests::run_ranks(size, settings_of(forced), [&](context& self) {
               return play_all(self, forced, all != nullptr && *all == '1');
@@ -467,8 +456,8 @@ TEST_CASE("so do long ones, in many segments", "[collectives][oracle][threads]")
               one.refuses_order = std::string(forced.allreduce) == "ring";
               const int root = static_cast<int>(size) - 1;
               // 4 MiB of scratch for all blocks: longer than one segment.
-              auto wrong =
-                  one.play({slow_build ? 200003U : 1600000U / size, false, 3, form::persistent, root, 1});
+              auto wrong = one.play(
+                  {tests::sanitized ? 200003U : 1600000U / size, false, 3, form::persistent, root, 1});
               return wrong.empty() ? one.play({160001, true, 0, form::started, 0, 2}) : wrong;
             })) == "");
     }

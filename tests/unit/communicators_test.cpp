@@ -1,5 +1,6 @@
 // Communicators made of others: who is in them, that their messages never meet, and that they cost nothing
 // when freed.
+#include "tests/sanitized.hpp"
 #include "tests/unit/thread_job.hpp"
 
 #include <catch2/catch.hpp>
@@ -17,14 +18,6 @@ using tests::complaint;
 using tests::run_ranks;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
 
 base::settings algorithms(const char* name) {
   base::settings forced;
@@ -394,7 +387,7 @@ TEST_CASE("ten thousand communicators are alive at once, and their ids come back
 
 TEST_CASE("making and freeing tens of thousands of communicators costs no memory",
           "[communicators][threads]") {
-  constexpr int rounds = sanitized ? 5000 : 100000;
+  constexpr int rounds = tests::sanitized ? 5000 : 100000;
   const char* asked = std::getenv("VERBENA_TEST_ROUNDS");
   const int wanted = asked != nullptr ? std::atoi(asked) : rounds;
   std::size_t before = 0, after = 0;
@@ -416,5 +409,5 @@ TEST_CASE("making and freeing tens of thousands of communicators costs no memory
         })) == "");
   INFO(before << " pages before, " << after << " after");
   CHECK(before > 0);
-  if (!sanitized) CHECK(after < before + 2000);  // sanitizers keep what is freed for a while
+  if (!tests::sanitized) CHECK(after < before + 2000);  // sanitizers keep what is freed for a while
 }
