@@ -23,11 +23,15 @@ std::string job::age(base::nanoseconds now) const {
   return fmt::format("after {:.2f} s", static_cast<double>(now - begin_) / 1e9);
 }
 
-bool job::fail(int status, std::string line) {
-  if (!status_) {
-    status_ = status;
-    line_ = std::move(line);
-  }
+void job::decide(int status, std::string line) {
+  if (status_) return;
+  status_ = status;
+  line_ = std::move(line);
+}
+
+bool job::fail(std::uint32_t rank, failure why, int status, std::string line) {
+  if (ranks_[rank].why == failure::none) ranks_[rank].why = why;
+  decide(status, std::move(line));
   return true;
 }
 
@@ -42,15 +46,16 @@ bool job::start_failed(std::uint32_t rank, start_step step, int error, std::stri
   ++ended_;
   switch (step) {
     case start_step::enter_directory:
-      return fail(status_not_runnable, fmt::format("{}: cannot enter the directory '{}': {}", who(rank),
-                                                   subject, std::strerror(error)));
+      return fail(
+          rank, failure::to_start, status_not_runnable,
+          fmt::format("{}: cannot enter the directory '{}': {}", who(rank), subject, std::strerror(error)));
     case start_step::make_process:
-      return fail(status_launcher,
+      return fail(rank, failure::to_start, status_launcher,
                   fmt::format("{}: cannot start a process: {}", who(rank), std::strerror(error)));
     case start_step::execute:
       break;
   }
-  return fail(error == ENOENT ? status_not_found : status_not_runnable,
+  return fail(rank, failure::to_start, error == ENOENT ? status_not_found : status_not_runnable,
               fmt::format("{}: cannot run '{}': {}", who(rank), subject, std::strerror(error)));
 }
 
@@ -59,8 +64,9 @@ bool job::joined(std::uint32_t rank, base::nanoseconds now) {
   ranks_[rank].joined = true;
   ranks_[rank].left = false;
   if (!ended_outside_) return false;
-  return fail(1, fmt::format("{}: ended with status 0 without joining the job that rank {} has joined, {}",
-                             who(*ended_outside_), rank, age(now)));
+  return fail(*ended_outside_, failure::without_leaving, 1,
+              fmt::format("{}: ended with status 0 without joining the job that rank {} has joined, {}",
+                          who(*ended_outside_), rank, age(now)));
 }
 
 void job::left(std::uint32_t rank) {
@@ -72,8 +78,9 @@ void job::left(std::uint32_t rank) {
 bool job::aborted(std::uint32_t rank, int code, std::string_view why, base::nanoseconds now) {
   const int status = (code & 0xff) != 0 ? code & 0xff : 1;
   ranks_[rank].wait_status = W_EXITCODE(status, 0);  // what the others are told; its own exit follows
-  return fail(status, fmt::format("{}: aborted the job with status {} {}{}{}", who(rank), code, age(now),
-                                  why.empty() ? "" : ": ", why));
+  return fail(rank, failure::by_abort, status,
+              fmt::format("{}: aborted the job with status {} {}{}{}", who(rank), code, age(now),
+                          why.empty() ? "" : ": ", why));
 }
 
 bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now, std::string_view core) {
@@ -89,19 +96,22 @@ bool job::exited(std::uint32_t rank, int wait_status, base::nanoseconds now, std
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
     return fail(
-        status_signal + signal,
+        rank, failure::by_signal, status_signal + signal,
         fmt::format("{}: killed by signal {} ({}) {}{}{}", who(rank), signal, ::strsignal(signal), age(now),
                     WCOREDUMP(wait_status) ? ", " : "", WCOREDUMP(wait_status) ? core : ""));
   }
   const int status = WEXITSTATUS(wait_status);
   if (status != 0)
-    return fail(status, fmt::format("{}: exited with status {} {}", who(rank), status, age(now)));
+    return fail(rank, failure::by_status, status,
+                fmt::format("{}: exited with status {} {}", who(rank), status, age(now)));
   if (was_joined)
-    return fail(1, fmt::format("{}: exited with status 0 without leaving the job, {}", who(rank), age(now)));
+    return fail(rank, failure::without_leaving, 1,
+                fmt::format("{}: exited with status 0 without leaving the job, {}", who(rank), age(now)));
   if (entry.left) return false;
   if (joined_now_ > 0)
-    return fail(1, fmt::format("{}: exited with status 0 without joining the job that others have joined, {}",
-                               who(rank), age(now)));
+    return fail(rank, failure::without_leaving, 1,
+                fmt::format("{}: exited with status 0 without joining the job that others have joined, {}",
+                            who(rank), age(now)));
   if (!ended_outside_) ended_outside_ = rank;
   return false;
 }
@@ -113,20 +123,21 @@ bool job::lost(std::uint32_t rank) {
   if (entry.joined) --joined_now_;
   entry.joined = false;
   entry.wait_status = SIGKILL;  // as those who wait for it are told
+  if (entry.why == failure::none) entry.why = failure::with_its_host;
   ++ended_;
   return true;
 }
 
 void job::signalled(int signal) {
-  fail(status_signal + signal, {});
+  decide(status_signal + signal, {});
 }
 
 void job::timed_out() {
-  fail(status_timeout, {});
+  decide(status_timeout, {});
 }
 
 void job::launcher_failed(std::string line) {
-  fail(status_launcher, std::move(line));
+  decide(status_launcher, std::move(line));
 }
 
 }  // namespace verbena::launcher

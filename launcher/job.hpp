@@ -28,12 +28,24 @@ enum exit_status : int {
 
 enum class rank_phase : std::uint8_t { waiting, running, ended };
 
+/// In which way a rank failed first.
+enum class failure : std::uint8_t {
+  none,
+  to_start,
+  by_abort,  ///< PMIx_Abort
+  by_signal,
+  by_status,        ///< exited with another status than 0
+  without_leaving,  ///< exited with 0 inside the job, or without having joined it while others had
+  with_its_host,    ///< which is lost
+};
+
 struct rank_entry {
   pid_t pid = 0;
   rank_phase phase = rank_phase::waiting;
   bool joined = false;  ///< is between PMIx_Init and PMIx_Finalize
   bool left = false;    ///< has been through PMIx_Finalize
   int wait_status = 0;  ///< valid when ended
+  failure why = failure::none;
 };
 
 /// At which step a start failed.
@@ -71,7 +83,8 @@ class job {
   const std::string& line() const { return line_; }
 
  private:
-  bool fail(int status, std::string line);
+  bool fail(std::uint32_t rank, failure why, int status, std::string line);
+  void decide(int status, std::string line);
   std::string who(std::uint32_t rank) const;
   std::string age(base::nanoseconds now) const;
 

@@ -217,8 +217,10 @@ void launch::resume_all() {
 
 /// That a rank has joined concerns nobody on other nodes; its end does.
 void launch::announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome) {
-  if (state == base::rank_state::joined) return nodes_[node_of_[rank]]->announce(rank, state, outcome);
-  for (node* each : nodes_) each->announce(rank, state, outcome);
+  // Those that end because rdmarun ends them are no news.
+  const failure why = ending_ ? failure::none : job_[rank].why;
+  if (state == base::rank_state::joined) return nodes_[node_of_[rank]]->announce(rank, state, outcome, why);
+  for (node* each : nodes_) each->announce(rank, state, outcome, why);
 }
 
 void launch::announce_ending() {

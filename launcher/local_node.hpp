@@ -48,8 +48,9 @@ class local_node final : public node {
   void kill_all() override { keeper_->kill_all(); }
   void end() override;
   void close_output(unsigned) override {}  // the channels have closed the pipes
-  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome) override {
+  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome, failure why) override {
     segment_.announce(rank, state, outcome);
+    if (why != failure::none) pmix_.tell_failure(rank, why, static_cast<int>(outcome));
   }
   void announce_ending() override { segment_.announce_ending(); }
 

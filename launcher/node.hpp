@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/job_page.hpp"
+#include "launcher/job.hpp"
 #include "launcher/keeper.hpp"
 #include "launcher/pmix_server.hpp"
 
@@ -44,8 +45,9 @@ class node {
   /// Nobody reads the ranks' standard output (0) or error (1) any more: let them notice, as in any pipeline.
   virtual void close_output(unsigned which) = 0;
 
-  // News of any rank of the job, for the ranks there (base/job_page.hpp).
-  virtual void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome) = 0;
+  // News of any rank of the job, for the ranks there: on the job page (base/job_page.hpp), and, of one whose failure
+  // ends the job, as a PMIx event. `why`: in which way it has failed, if it is that one.
+  virtual void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome, failure why) = 0;
   virtual void announce_ending() = 0;
 };
 

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -356,6 +357,45 @@ std::string pmix_server::start(const pmix_job& job) {
   std::free(variables);
   environment_.emplace_back("PMIX_MCA_gds=hash");
   return {};
+}
+
+namespace {
+
+pmix_status_t event_of(failure why) {
+  switch (why) {
+    case failure::to_start:
+      return PMIX_ERR_PROC_FAILED_TO_START;
+    case failure::by_abort:
+      return PMIX_ERR_PROC_REQUESTED_ABORT;
+    case failure::by_status:
+      return PMIX_ERR_EXIT_NONZERO_TERM;
+    case failure::without_leaving:
+      return PMIX_ERR_PROC_TERM_WO_SYNC;
+    case failure::none:
+    case failure::by_signal:
+    case failure::with_its_host:
+      break;
+  }
+  return PMIX_ERR_PROC_ABORTED_BY_SIG;
+}
+
+}  // namespace
+
+void pmix_server::tell_failure(std::uint32_t rank, failure why, int wait_status) {
+  struct news {  // until libpmix has passed it on
+    pmix_proc_t who;
+    info_list about;
+  };
+  auto* const told = new news;
+  PMIX_LOAD_PROCID(&told->who, job_name_.c_str(), rank);
+  told->about.load(PMIX_EVENT_AFFECTED_PROC, &told->who, PMIX_PROC);
+  const int code =
+      WIFSIGNALED(wait_status) ? status_signal + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+  told->about.load(PMIX_EXIT_CODE, &code, PMIX_INT);
+  const auto done = [](pmix_status_t, void* p) { delete static_cast<news*>(p); };
+  const pmix_status_t status = PMIx_Notify_event(event_of(why), &told->who, PMIX_RANGE_NAMESPACE,
+                                                 told->about.data(), told->about.size(), done, told);
+  if (status != PMIX_SUCCESS) delete told;  // nothing will be called
 }
 
 void pmix_server::answer_fence(std::uint64_t ticket, bool good, std::string_view data) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/fd.hpp"
+#include "launcher/job.hpp"
 
 #include <cstdint>
 #include <string>
@@ -68,6 +69,9 @@ class pmix_server {
 
   int event_fd() const { return event_fd_.get(); }
   std::vector<pmix_event> take_events();
+
+  /// Tells the ranks of this host that have asked for such events that `rank`, of any host, has failed.
+  void tell_failure(std::uint32_t rank, failure why, int wait_status);
 
   // In jobs of several hosts.
   /// Ends a fence with what all ranks have published, or with failure.

@@ -121,7 +121,7 @@ void agent::on_frame(frame_kind kind, const std::string& payload) {
       return node_->end();
     case frame_kind::announce:
       return take(announce_message{}, [this](announce_message&& m) {
-        if (m.rank < job_size_) node_->announce(m.rank, m.state, m.outcome);
+        if (m.rank < job_size_) node_->announce(m.rank, m.state, m.outcome, m.why);
       });
     case frame_kind::announce_ending:
       return node_->announce_ending();

@@ -15,7 +15,7 @@
 
 namespace verbena::launcher {
 
-inline constexpr std::uint32_t control_version = 2;
+inline constexpr std::uint32_t control_version = 3;
 inline constexpr std::size_t frame_head_bytes = 5;
 /// Above any job's description; a larger length is nonsense.
 inline constexpr std::uint32_t largest_frame = 1U << 28;

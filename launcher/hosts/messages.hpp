@@ -3,6 +3,7 @@
 
 #include "base/job_page.hpp"
 #include "launcher/hosts/frame.hpp"
+#include "launcher/job.hpp"
 #include "launcher/keeper.hpp"
 #include "launcher/pmix_server.hpp"
 
@@ -127,9 +128,10 @@ struct announce_message {
   std::uint32_t rank = 0;
   base::rank_state state = base::rank_state::starting;
   std::uint32_t outcome = 0;
+  failure why = failure::none;
   template <class A>
   void fields(A& a) {
-    a(rank, state, outcome);
+    a(rank, state, outcome, why);
   }
 };
 

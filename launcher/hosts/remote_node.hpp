@@ -47,8 +47,8 @@ class remote_node final : public node {
   void close_output(unsigned which) override {
     to_.send(close_output_message{static_cast<std::uint8_t>(which)});
   }
-  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome) override {
-    to_.send(announce_message{rank, state, outcome});
+  void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome, failure why) override {
+    to_.send(announce_message{rank, state, outcome, why});
   }
   void announce_ending() override { to_.send(frame_kind::announce_ending); }
 

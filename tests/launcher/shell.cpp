@@ -77,8 +77,9 @@ shell_command::shell_command(const std::string& command, const variables& extra)
   errors_.reset(::memfd_create("errors", MFD_CLOEXEC));
   // Several programs write there: unlike a file's, the place in a memfd is not moved on by one of them at a time.
   for (const int fd : {output_.get(), errors_.get()}) ::fcntl(fd, F_SETFL, O_APPEND);
-  std::vector<std::string> environment = {mark_, "R=" RDMARUN_PATH, "C=" CLIENT_PATH, "T=" + folder_,
-                                          "TMPDIR=" + folder_};
+  std::vector<std::string> environment = {
+      mark_,          "R=" RDMARUN_PATH,  "C=" CLIENT_PATH, "PEERS=" PMIX_PEERS_PATH,
+      "T=" + folder_, "TMPDIR=" + folder_};
   for (char** v = environ; *v != nullptr; ++v) {
     const std::string_view name = std::string_view{*v}.substr(0, std::string_view{*v}.find('='));
     const bool replaced =
