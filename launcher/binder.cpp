@@ -19,10 +19,10 @@ std::vector<unsigned> all_cpus(const placement& where) {
 
 }  // namespace
 
-bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable,
-                   const core_locks& locks) {
+bound_job bind_job(binding policy, mapping map, unsigned ranks, const std::vector<unsigned>& mask,
+                   unsigned usable, const core_locks& locks) {
   bound_job job;
-  placement_request request{policy, ranks, {}, usable, {}};
+  placement_request request{policy, ranks, {}, usable, {}, map};
   const bool automatic = policy == binding::automatic;
   // What is decided without a look at the machine is.
   if (policy == binding::none || mask.empty() || (automatic && (ranks == 1 || ranks > usable))) {

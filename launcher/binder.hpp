@@ -18,8 +18,8 @@ struct bound_job {
 
 /// `mask`: the processors this command may use; `usable`: how many of them, after the quota. The cores are held through
 /// `locks`.
-bound_job bind_job(binding policy, unsigned ranks, const std::vector<unsigned>& mask, unsigned usable,
-                   const core_locks& locks);
+bound_job bind_job(binding policy, mapping map, unsigned ranks, const std::vector<unsigned>& mask,
+                   unsigned usable, const core_locks& locks);
 
 /// One line per rank of this host, for --report-bindings.
 std::string describe_bindings(const bound_job& job, const std::vector<std::uint32_t>& ranks,

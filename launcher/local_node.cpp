@@ -38,8 +38,9 @@ void local_node::prepare_server() {
   pmix_.prepare();
 }
 
-const bound_job& local_node::bind(binding policy, const std::vector<unsigned>& mask, unsigned usable) {
-  bound_ = bind_job(policy, static_cast<unsigned>(ranks_.size()), mask, usable, locks_);
+const bound_job& local_node::bind(binding policy, mapping map, const std::vector<unsigned>& mask,
+                                  unsigned usable) {
+  bound_ = bind_job(policy, map, static_cast<unsigned>(ranks_.size()), mask, usable, locks_);
   segment_.share_cores(bound_.where.cores);
   return bound_;
 }

@@ -30,7 +30,7 @@ class local_node final : public node {
   bool fork_keeper(rank_plan plan);
   void prepare_server();
   /// Finds the processors of each rank. `mask`: what may be used; `usable`: how many of them after the quota.
-  const bound_job& bind(binding policy, const std::vector<unsigned>& mask, unsigned usable);
+  const bound_job& bind(binding policy, mapping map, const std::vector<unsigned>& mask, unsigned usable);
   /// Registers the job, completed with the places of the ranks. Empty, or a sentence.
   std::string start_server(pmix_job job);
 

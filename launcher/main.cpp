@@ -68,7 +68,7 @@ int run_here(const options& how, const std::string& host) {
 
   hidden_stderr chatter;
   here.prepare_server();
-  const bound_job& bound = here.bind(how.bind, mask, cores);
+  const bound_job& bound = here.bind(how.bind, how.map, mask, cores);
   for (const std::string& sentence : misspelt) chatter.print(fmt::format("rdmarun: {}\n", sentence));
   if (size > cores && !how.quiet)
     chatter.print(fmt::format("rdmarun: {} ranks share {} core{}\n", size, cores, cores == 1 ? "" : "s"));

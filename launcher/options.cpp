@@ -16,13 +16,18 @@ namespace verbena::launcher {
 namespace {
 
 constexpr std::array<option_row, 31> rows = {{
-    {"-n,-np,--np", "N", "number of ranks (default: the slots of all hosts, or else the cores this command may use)"},
+    {"-n,-np,--np", "N",
+     "number of ranks (default: the slots of all hosts, or else the cores this command may use)"},
     {"-H,--host", "NAMES",
      "where to run, NAME or NAME:SLOTS, comma separated (default: this host, or Slurm's allocation)"},
     {"-hostfile,--hostfile", "FILE",
      "the same from a file, one host a line: NAME, NAME:SLOTS or NAME slots=SLOTS"},
-    {"--map", "POLICY", "slot, the default: fill a host, then the next; node: one rank to each host in turn"},
-    {"--ssh", "COMMAND", "what reaches other hosts (default ssh, or srun inside Slurm's allocation): COMMAND [OPTIONS] HOST AGENT"},
+    {"--map", "POLICY",
+     "slot, the default: fill a host, then the next; node: one rank to each host in turn; core, numa: as "
+     "slot, and on a host to its cores or memory domains in turn"},
+    {"--ssh", "COMMAND",
+     "what reaches other hosts (default ssh, or srun inside Slurm's allocation): COMMAND [OPTIONS] HOST "
+     "AGENT"},
     {"--agent-command", "COMMAND",
      "what starts rdmarun's agent on a host, instead of ssh: COMMAND HOST AGENT..."},
     {"--prefix", "DIR", "where Verbena is installed on the other hosts (default: as on this one)"},
@@ -38,12 +43,15 @@ constexpr std::array<option_row, 31> rows = {{
     {"--fabric", "NAMES", "fabrics the ranks may use, comma separated: self, shm, tcp, verbs"},
     {"--device", "NAME", "RDMA device the ranks use for verbs, NAME or NAME:PORT"},
     {"--interface", "NAMES",
-     "network interfaces (eth0) and networks (10.1.0.0/16) that TCP uses between hosts, comma separated (default: all)"},
+     "network interfaces (eth0) and networks (10.1.0.0/16) that TCP uses between hosts, comma separated "
+     "(default: all)"},
     {"--port-range", "LOW:HIGH", "ports on which rdmarun and the ranks may listen (default: any)"},
-    {"--link-timeout", "SECONDS", "a host or a rank that the network does not reach for longer is lost (default 10)"},
+    {"--link-timeout", "SECONDS",
+     "a host or a rank that the network does not reach for longer is lost (default 10)"},
     {"--explain", "", "let the ranks print which fabric and protocol they use, and why"},
     {"--stdin", "RANK",
-     "the rank that reads the standard input, or none (default: 0, if it is on this host); the others read nothing"},
+     "the rank that reads the standard input, or none (default: 0, if it is on this host); the others read "
+     "nothing"},
     {"--output", "DIR",
      "write each rank's output to DIR/rank.N.out and DIR/rank.N.err instead of passing it on"},
     {"--tag", "", "begin each line of output with [rank]"},
@@ -337,6 +345,9 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   if (std::string wrong = parse_binding(bind, into.bind); !wrong.empty()) return wrong;
   if (std::string wrong = parse_hosts(hosts, into.hosts); !wrong.empty()) return wrong;
   if (std::string wrong = parse_mapping(map, into.map); !wrong.empty()) return wrong;
+  // What is mapped to a core or a domain is bound to it, unless somebody says otherwise.
+  if (into.bind == binding::automatic && into.map == mapping::core) into.bind = binding::core;
+  if (into.bind == binding::automatic && into.map == mapping::numa) into.bind = binding::numa;
   into.input_asked = reader->count() > 0;
   if (input == "none") {
     into.input_rank = -1;

@@ -58,6 +58,25 @@ std::vector<unsigned> domain_of(const std::vector<core_unit>& units, std::size_t
   return cpus;
 }
 
+/// Where each rank begins, as an index of `units`.
+std::vector<std::size_t> origins(const placement_request& request, const std::vector<core_unit>& units) {
+  const std::size_t ranks = request.ranks, cores = units.size();
+  std::vector<std::size_t> begin;
+  if (request.map == mapping::numa) {
+    std::map<std::pair<unsigned, unsigned>, std::vector<std::size_t>> domains;
+    for (std::size_t i = 0; i < cores; ++i) domains[{units[i].socket, units[i].numa}].push_back(i);
+    // Core by core of every domain that has so many, and again from the first on for more ranks than cores.
+    while (begin.size() < ranks)
+      for (std::size_t nth = 0; nth < cores; ++nth)
+        for (const auto& [domain, its] : domains)
+          if (nth < its.size() && begin.size() < ranks) begin.push_back(its[nth]);
+    return begin;
+  }
+  const bool next = ranks <= cores && (request.map == mapping::core || request.policy == binding::core);
+  for (std::size_t r = 0; r < ranks; ++r) begin.push_back(next ? r : r * cores / ranks);
+  return begin;
+}
+
 /// Ranks may spin as long as no more are awake than this: then no two of them share a core, wherever they
 /// sit.
 unsigned spinning_cores(const std::vector<std::vector<unsigned>>& cpus, const std::vector<core_unit>& units) {
@@ -124,15 +143,14 @@ placement place(const placement_request& request) {
   result.reason = reason;
   result.shares_with_others = shared;
   const std::size_t cores = units.size();
+  const std::vector<std::size_t> begin = origins(request, units);
   for (std::size_t r = 0; r < ranks; ++r) {
-    // Consecutive ranks on consecutive cores, whatever the ratio: rank r begins at core r * cores / ranks.
-    const std::size_t begin = r * cores / ranks;
     if (automatic)
-      result.cpus.push_back(join(units, begin, (r + 1) * cores / ranks));
+      result.cpus.push_back(join(units, r * cores / ranks, (r + 1) * cores / ranks));
     else if (request.policy == binding::core)
-      result.cpus.push_back(units[ranks <= cores ? r : begin].cpus);
+      result.cpus.push_back(units[begin[r]].cpus);
     else
-      result.cpus.push_back(domain_of(units, begin, request.policy));
+      result.cpus.push_back(domain_of(units, begin[r], request.policy));
   }
   result.cores = std::max(1U, std::min(request.usable_cores, spinning_cores(result.cpus, units)));
   return result;

@@ -6,6 +6,8 @@
 // mask.
 #pragma once
 
+#include "launcher/hosts/mapping.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,7 @@ struct placement_request {
   unsigned usable_cores =
       1;  ///< the same after the quota: never more ranks than this are bound by `automatic`
   std::vector<unsigned> held;  ///< processors on which another job has bound ranks
+  mapping map = mapping::slot;  ///< of the ranks to cores or domains, where the policy gives them such
 };
 
 struct placement {
@@ -46,6 +49,10 @@ struct placement {
 ///   ranks are more than the free cores or the quota, or there is one rank only.
 /// Cores that another job holds are used only if the policy was asked for and the free ones do not suffice.
 /// With more ranks than cores, consecutive ranks share.
+///
+/// Mapped by numa, consecutive ranks lie in different domains, each on the next core of its own, as long as the domain has
+/// one; mapped by core, on consecutive cores from the first on, also where they get the domain around it. Otherwise they are
+/// dealt over all cores, in proportion.
 placement place(const placement_request& request);
 
 /// "0-3,8"

@@ -20,7 +20,7 @@ _rdmarun() {
   case ${COMP_WORDS[COMP_CWORD - 1]} in
     --wdir | --output | --prefix) COMPREPLY=($(compgen -d -- "$word")) ;;
     --bind | --bind-to | -bind-to) COMPREPLY=($(compgen -W 'auto core numa socket none' -- "$word")) ;;
-    --map) COMPREPLY=($(compgen -W 'slot node' -- "$word")) ;;
+    --map) COMPREPLY=($(compgen -W 'slot node core numa' -- "$word")) ;;
     --hostfile | -hostfile) COMPREPLY=($(compgen -f -- "$word")) ;;
     --fabric) COMPREPLY=($(compgen -W 'self shm tcp verbs' -- "$word")) ;;
     *) if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$word")); else COMPREPLY=($(compgen -c -- "$word") $(compgen -f -- "$word")); fi ;;

@@ -183,7 +183,8 @@ std::string agent::prepare(plan_message& plan, std::string& remarks) {
   chatter_.emplace();
   node_->prepare_server();
   const std::string& host = plan.hosts[plan.here];
-  const bound_job& bound = node_->bind(static_cast<binding>(plan.bind), mask, cores);
+  const bound_job& bound =
+      node_->bind(static_cast<binding>(plan.bind), static_cast<mapping>(plan.map), mask, cores);
   if (ranks.size() > cores && !plan.quiet)
     remarks += fmt::format("rdmarun: {} ranks share {} core{} of {}\n", ranks.size(), cores,
                            cores == 1 ? "" : "s", host);

@@ -116,6 +116,7 @@ std::string head::prepare(const environment& variables) {
   plan.environment = variables;
   plan.directory = how_.directory;
   plan.bind = static_cast<std::uint8_t>(how_.bind);
+  plan.map = static_cast<std::uint8_t>(how_.map);
   plan.report_bindings = how_.report_bindings;
   plan.quiet = how_.quiet;
   std::string wrong;

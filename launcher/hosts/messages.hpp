@@ -41,12 +41,13 @@ struct plan_message {
   std::int32_t input_rank = -1;  ///< the rank there that has a standard input; -1: none
   bool input_is_sent = false;    ///< it comes in messages; else the rank inherits the agent's own
   std::uint8_t bind = 0;
+  std::uint8_t map = 0;
   bool report_bindings = false;
   bool quiet = false;
   template <class A>
   void fields(A& a) {
-    a(job_name, hosts, host_of, here, program_of, programs, environment, directory, input_rank, input_is_sent, bind,
-      report_bindings, quiet);
+    a(job_name, hosts, host_of, here, program_of, programs, environment, directory, input_rank, input_is_sent,
+      bind, map, report_bindings, quiet);
   }
 };
 

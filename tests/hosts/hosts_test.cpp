@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 using namespace verbena::tests;
@@ -29,6 +30,24 @@ TEST_CASE("hosts may all be others, come from a file, take turns, and bear sever
   const outcome end = shell("printf '# two\\nh1 slots=1\\nh3:2\\n\\n' >$T/hosts; " + in_host() + " 1 $R --hostfile $T/hosts hostname");
   INFO(end.errors);
   CHECK(sorted_lines(end.output) == lines{"h1", "h3", "h3"});
+}
+
+TEST_CASE("--map core and numa fill the slots of a host before the next one's, and bind there", "[hosts]") {
+  if (std::thread::hardware_concurrency() < 2) {
+    WARN("skipped: needs two processors");
+    return;
+  }
+  // Agents that see a machine of two memory domains with a core each.
+  const std::string start = "f() { h=$1; shift; exec ssh $h env HWLOC_SYNTHETIC=\\'pack:2 numa:1 core:1 pu:1\\' \"$@\"; }; f";
+  for (const char* policy : {"core", "numa"}) {
+    INFO(policy);
+    const outcome end = shell(on_h1("$R -q --agent-command \"$START\" --map " + std::string(policy) +
+                                    " -H h2:2,h3:1 sh -c 'echo $VERBENA_RANK $(hostname) "
+                                    "$(sed -n s/^Cpus_allowed_list:.//p /proc/self/status)'"),
+                              {{"START", start}});
+    INFO(end.errors);
+    CHECK(sorted_lines(end.output) == lines{"0 h2 0", "1 h2 1", "2 h3 0"});
+  }
 }
 
 TEST_CASE("ranks of several hosts meet through PMIx and read each other's values", "[hosts]") {

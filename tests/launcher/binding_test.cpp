@@ -206,6 +206,21 @@ TEST_CASE("two hardware threads are one core") {
         std::string::npos);
 }
 
+TEST_CASE(
+    "--map numa deals ranks over the memory domains in turn, --map core over the cores, and both bind") {
+  const auto cores = two_cores();
+  if (cores.empty() || cores[0] != "0" || cores[1] != "1") return;
+  const shell_command::variables domains = {{"HWLOC_SYNTHETIC", "pack:2 numa:1 core:1 pu:1"}};
+  const std::string say = " sh -c 'echo $VERBENA_RANK $(eval \"$LOOK\")' | sort";
+  CHECK(on_two(cores, "$R -q -n 4 --map numa" + say, domains).output == "0 0\n1 1\n2 0\n3 1\n");
+  CHECK(on_two(cores, "$R -q -n 4 --bind numa" + say, domains).output == "0 0\n1 0\n2 1\n3 1\n");
+  CHECK(on_two(cores, "$R -q -n 1 --map core" + say, domains).output == "0 0\n");
+  CHECK(on_two(cores, "$R -q -n 1 --map core --bind none" + say, domains).output == "0 0-1\n");
+  const outcome wrong = shell("$R --map socket true");
+  CHECK(wrong.status == 2);
+  CHECK(wrong.errors.find("rdmarun: option '--map' takes slot, node, core or numa, not 'socket'") == 0);
+}
+
 TEST_CASE("a plain PMIx client finds its processors and its place") {
   const auto cores = two_cores();
   if (cores.empty()) return;

@@ -142,6 +142,10 @@ TEST_CASE("ranks are mapped to hosts by slots or in turn, and beyond the slots o
   CHECK(map_ranks(mapping::node, {2, 1, 2}, 5) == list{0, 1, 2, 0, 2});
   CHECK(map_ranks(mapping::node, {1, 1}, 5) == list{0, 1, 0, 1, 0});
   CHECK(map_ranks(mapping::slot, {1}, 3) == list{0, 0, 0});
+  for (const mapping inside : {mapping::core, mapping::numa}) {
+    CHECK(map_ranks(inside, {2, 1, 2}, 5) == list{0, 0, 1, 2, 2});
+    CHECK(map_ranks(inside, {1, 2}, 7) == list{0, 0, 0, 1, 1, 1, 1});
+  }
 }
 
 TEST_CASE("a fence ends when all hosts of its ranks have come, and the next one may have begun", "[hosts]") {

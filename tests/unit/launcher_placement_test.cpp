@@ -119,7 +119,9 @@ TEST_CASE("no placement leaves the mask, splits a core or crowds one while anoth
          {binding::automatic, binding::none, binding::core, binding::numa, binding::socket})
       for (unsigned ranks = 1; ranks <= 2 * cpus + 1; ++ranks)
         for (int variant = 0; variant < 6; ++variant) {
-          placement_request asked{policy, ranks, {}, 0, {}};
+          placement_request asked{
+              policy, ranks, {},
+              0,      {},    variant == 3 ? mapping::numa : variant == 4 ? mapping::core : mapping::slot};
           for (const processor& p : processors)
             if (variant < 2 || random() % 3 != 0) asked.processors.push_back(p);
           if (asked.processors.empty()) asked.processors.push_back(processors[0]);
@@ -172,6 +174,27 @@ TEST_CASE("core, numa and socket bind where they are told to, held cores last") 
   const placement shared = place({binding::core, 4, processors, 8, {0}});
   CHECK(shared.bound());
   CHECK(shared.shares_with_others);
+}
+
+TEST_CASE("mapped by numa, consecutive ranks lie in different domains; by core, on consecutive cores") {
+  const auto processors = machine("pack:2 numa:1 core:2 pu:2", 8);
+  const cpu_list first{0, 1, 2, 3}, second{4, 5, 6, 7};
+  CHECK(place({binding::numa, 4, processors, 8, {}}).cpus ==
+        std::vector<cpu_list>{first, first, second, second});
+  CHECK(place({binding::numa, 4, processors, 8, {}, mapping::numa}).cpus ==
+        std::vector<cpu_list>{first, second, first, second});
+  CHECK(place({binding::core, 3, processors, 8, {}, mapping::numa}).cpus ==
+        std::vector<cpu_list>{{0, 1}, {4, 5}, {2, 3}});
+  CHECK(place({binding::core, 3, processors, 8, {}, mapping::core}).cpus ==
+        std::vector<cpu_list>{{0, 1}, {2, 3}, {4, 5}});
+  CHECK(place({binding::numa, 2, processors, 8, {}, mapping::core}).cpus ==
+        std::vector<cpu_list>{first, first});
+  CHECK(place({binding::numa, 2, processors, 8, {}}).cpus == std::vector<cpu_list>{first, second});
+  // A domain of which another job holds a core has room for one rank less, and is passed over when that is used up.
+  CHECK(place({binding::core, 3, processors, 8, {0}, mapping::numa}).cpus ==
+        std::vector<cpu_list>{{2, 3}, {4, 5}, {6, 7}});
+  CHECK(place({binding::core, 5, processors, 8, {}, mapping::numa}).cpus ==
+        std::vector<cpu_list>{{0, 1}, {4, 5}, {2, 3}, {6, 7}, {0, 1}});
 }
 
 TEST_CASE("ranks that share a core are not counted on to spin beside each other") {
