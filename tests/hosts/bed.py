@@ -22,7 +22,9 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
 import slurm
+import ssh_access
 
 NETWORK = "10.78.91."
 
@@ -56,14 +58,7 @@ class Bed:
         return name
 
     def up(self):
-        key, known = self.folder / "key", self.folder / "authorized"
-        quiet("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))
-        shutil.copy(f"{key}.pub", known)
-        known.chmod(0o600)
-        (self.folder / "ssh_config").write_text(
-            f"StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\nIdentityFile {key}\n")
-        names = "".join(f"{NETWORK}{i} h{i}\n" for i in range(1, self.count + 1))
-        (self.folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost\n" + names)
+        ssh_access.prepare(self.folder, {f"h{i}": f"{NETWORK}{i}" for i in range(1, self.count + 1)})
         Path("/run/sshd").mkdir(exist_ok=True)
         switch = self.space("sw")
         quiet("ip", "-n", switch, "link", "add", "name", "joint", "type", "bridge")
@@ -88,12 +83,7 @@ class Bed:
         setup = f"""set -e
 hostname h{i}
 mount -t tmpfs tmpfs /dev/shm
-mount --bind {self.folder}/hosts /etc/hosts
-mount -t tmpfs tmpfs /root
-mkdir -m 700 ~root/.ssh
-cp {self.folder}/ssh_config ~root/.ssh/config
-exec /usr/sbin/sshd -D -e -f /dev/null -o HostKey={self.folder}/key -o AuthorizedKeysFile={self.folder}/authorized \
- -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes -o PidFile=none"""
+{ssh_access.join(self.folder)}exec {ssh_access.serve(self.folder)}"""
         log = open(self.folder / f"sshd{i}.log", "w")
         own_pids = [] if self.shared_pids else ["-p", "-f", "--kill-child", "--mount-proc"]
         host = subprocess.Popen(["ip", "netns", "exec", space, "unshare", "-u", "-i", "-m", *own_pids, "sh", "-c", setup],
