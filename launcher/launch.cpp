@@ -195,16 +195,21 @@ void launch::kill_all() {
   for (node* each : nodes_) each->kill_all();
   loop_.after(3 * base::second, [this] {
     for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
-      if (job_[rank].phase == rank_phase::running)
-        say(
-            fmt::format("rdmarun: rank {} on {}: process {} does not end although it is killed: rdmarun's "
-                        "keeper is stopped, or the "
-                        "kernel holds it, as it does when a file system or device does not answer",
-                        rank, host_of(rank), job_[rank].pid));
+      if (job_[rank].phase == rank_phase::running) say(why_it_stays(rank));
   });
   // Ranks whose start was dropped will never report; the end of the nodes settles them.
   for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
     if (job_[rank].phase == rank_phase::waiting) return end_nodes();
+}
+
+std::string launch::why_it_stays(std::uint32_t rank) const {
+  const base::nanoseconds silent = nodes_[node_of_[rank]]->unheard();
+  if (silent > 2 * base::second)
+    return fmt::format("rdmarun: rank {} on {}: cannot be told to end: nothing has been heard of that host for {} s", rank,
+                       host_of(rank), silent / base::second);
+  return fmt::format("rdmarun: rank {} on {}: process {} does not end although it is killed: rdmarun's keeper is stopped, or the "
+                     "kernel holds it, as it does when a file system or device does not answer",
+                     rank, host_of(rank), job_[rank].pid);
 }
 
 void launch::signal_all(int signal, bool from_terminal) {
@@ -241,8 +246,14 @@ void launch::on_node_gone(std::uint32_t index, const std::string& why) {
   if (++nodes_gone_ == nodes_.size()) loop_.stop();
   if (why.empty()) return;
   job_.launcher_failed("rdmarun: " + why);
+  bool lost = false;
   for (std::uint32_t rank = 0; rank < job_.size(); ++rank)
-    if (node_of_[rank] == index && job_.lost(rank)) announce(rank, base::rank_state::failed, SIGKILL);
+    if (node_of_[rank] == index && job_.lost(rank)) {
+      lost = true;
+      announce(rank, base::rank_state::failed, SIGKILL);
+    }
+  // A rank elsewhere may have noticed first, and failed: that began the end, and this is the cause.
+  if (lost && ending_) say("rdmarun: " + why);
   begin_ending(SIGTERM, how_.abort_grace_s);
   end_when_done();
 }

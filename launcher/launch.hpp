@@ -52,6 +52,7 @@ class launch {
 
   void begin_ending(int signal, double grace_s);
   void kill_all();
+  std::string why_it_stays(std::uint32_t rank) const;  ///< although everything was killed
   void signal_all(int signal, bool from_terminal);
   void resume_all();
   void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome);

@@ -39,6 +39,8 @@ class node {
   virtual void resume() = 0;
   /// Kills every process of the job there, and drops what has not been started.
   virtual void kill_all() = 0;
+  /// How long nothing has been heard from there, not even from the host's kernel.
+  virtual base::nanoseconds unheard() const { return 0; }
   /// All ranks there have ended: clean up; `on_gone` follows.
   virtual void end() = 0;
 

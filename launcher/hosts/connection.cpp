@@ -13,8 +13,9 @@
 namespace verbena::launcher {
 namespace {
 
-/// The kernels of both hosts find out that the other is not reached, also while nobody says anything.
-void watch_link(int socket, base::nanoseconds timeout) {
+/// The kernels of both hosts find out that the other is not reached, also while nobody says anything. Returns the silence that
+/// they take for that.
+base::nanoseconds watch_link(int socket, base::nanoseconds timeout) {
   const auto set = [socket](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof value);
   };
@@ -25,8 +26,10 @@ void watch_link(int socket, base::nanoseconds timeout) {
   set(IPPROTO_TCP, TCP_KEEPINTVL, question);
   set(IPPROTO_TCP, TCP_KEEPCNT, 20);  // the next line counts
   // From the last sign of life on, which may be one question old when the link breaks.
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 + 500);
+  const int silence_ms = seconds * 1000 + 500;
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms);
   set(IPPROTO_TCP, TCP_NODELAY, 1);
+  return silence_ms * base::millisecond;
 }
 
 }  // namespace
@@ -34,12 +37,30 @@ void watch_link(int socket, base::nanoseconds timeout) {
 connection::connection(event_loop& loop, base::unique_fd socket, callbacks call)
     : loop_(loop), socket_(std::move(socket)), call_(std::move(call)) {
   ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
-  watch_link(socket_.get(), 10 * base::second);
+  silence_ = watch_link(socket_.get(), 10 * base::second);
   loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { on_ready(events); });
 }
 
 void connection::set_link_timeout(base::nanoseconds timeout) {
-  if (socket_) watch_link(socket_.get(), timeout);
+  if (socket_) silence_ = watch_link(socket_.get(), timeout);
+}
+
+base::nanoseconds connection::unheard() const {
+  tcp_info seen{};
+  socklen_t size = sizeof seen;
+  if (!socket_ || ::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &seen, &size) != 0) return 0;
+  return std::min(seen.tcpi_last_ack_recv, seen.tcpi_last_data_recv) * base::millisecond;
+}
+
+/// The kernel counts the silence anew from the first byte that is sent into it, so this counts the old one on.
+void connection::doubt() {
+  const base::nanoseconds silent = unheard();
+  if (doubt_ != 0 || silent < silence_ / 8) return;
+  doubt_ = loop_.after(std::max<base::nanoseconds>(silence_ - silent, 0), [this] {
+    doubt_ = 0;
+    if (unheard() >= silence_) return lose(ETIMEDOUT);
+    doubt();
+  });
 }
 
 connection::~connection() {
@@ -48,6 +69,7 @@ connection::~connection() {
 
 void connection::close() {
   if (!socket_) return;
+  loop_.cancel(doubt_);
   loop_.forget(socket_.get());
   socket_.reset();
 }
@@ -56,6 +78,7 @@ void connection::send(frame_kind kind, std::string_view payload) {
   if (!socket_) return;
   queue_ += frame_head(kind, payload.size());
   queue_ += payload;
+  doubt();
   pump();
 }
 

@@ -28,6 +28,8 @@ class connection {
   /// A host that the network does not reach for so long (at least 3 s; 10 s until this is called) is lost. One whose processes are
   /// stopped is not: its kernel answers.
   void set_link_timeout(base::nanoseconds timeout);
+  /// How long the other host's kernel has said nothing. It is asked about ten times per link timeout; 0 within a host.
+  base::nanoseconds unheard() const;
 
   void send(frame_kind kind, std::string_view payload = {});
   template <class Message>
@@ -43,6 +45,7 @@ class connection {
   void on_ready(std::uint32_t events);
   void receive();
   void pump();
+  void doubt();
   void lose(int error);
 
   event_loop& loop_;
@@ -52,6 +55,8 @@ class connection {
   std::string queue_;
   std::size_t at_ = 0;
   bool writing_ = false;
+  base::nanoseconds silence_ = 0;  ///< that ends the connection
+  event_loop::timer doubt_ = 0;    ///< 0: none
 };
 
 }  // namespace verbena::launcher

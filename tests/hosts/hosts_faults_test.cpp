@@ -186,6 +186,22 @@ TEST_CASE("--link-timeout is how long a host may be out of reach", "[hosts][faul
   nothing_left(1);
 }
 
+TEST_CASE("orders to a host that is not reached do not prolong the wait for it", "[hosts][faults]") {
+  // The job begins to end two seconds after the break, with orders that h2 never gets.
+  shell_command job(on_h1("$R --link-timeout 4 -H h1,h2 sh -c 'echo up; if [ $VERBENA_RANK = 0 ]; then sleep 2; exit 7; fi; sleep 60'"));
+  REQUIRE(job.says("up\nup"));
+  const base::nanoseconds begin = base::steady_now();
+  shell(in_host() + " 2 ip link set eth0 down");
+  const outcome end = job.wait(20);
+  const double took = static_cast<double>(base::steady_now() - begin) / 1e9;
+  shell(in_host() + " 2 ip link set eth0 up");
+  INFO(end.errors);
+  CHECK(end.status == 7);
+  CHECK_THAT(end.errors, Contains("rank 0 on h1: exited with status 7") && Contains("rdmarun: host h2: not reached any more: "));
+  CHECK(took < 6);
+  nothing_left(3);
+}
+
 TEST_CASE("strangers at the door delay nothing and get nowhere", "[hosts][faults]") {
   // Whoever connects while agents are waited for hears a challenge, and is let go of when what he says is no proof.
   shell_command job(on_h1("$R --agent-command 'sleep 2; ssh' -H h2 hostname"));
