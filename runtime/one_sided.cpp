@@ -41,6 +41,9 @@ const char* name_of(one_sided_kind what) noexcept {
                  ? fmt::format("the region has {} B", c.key.size)
                  : "the key is not, or no longer, that of a region there";
   if (why == errc::invalid_argument) reason = "the address there is not a multiple of 8";
+  if (why == errc::outcome_unknown)
+    reason = fmt::format("the link to rank {} broke while it was under way: it was carried out once or not at all",
+                         with.value);
   if (why == errc::peer_failed || why == errc::peer_left) reason = on.host().obituary(on.peer_of(with));
   throw error(why, fmt::format("rank {}{}: {} of {} B at offset {} of rank {}: {}", on.self().value,
                                on.of_name(), name_of(c.what), c.bytes, c.offset, with.value, reason));

@@ -24,6 +24,8 @@ contact_head some_head() {
   head.packet_bytes = 8192;
   head.reads = 16;
   head.ranks = 3;
+  head.mailbox = 5;
+  head.identity = 1;
   return head;
 }
 
@@ -53,8 +55,42 @@ TEST_CASE("a contact that is cut or damaged is none, or a sane one", "[verbs]") 
     if (bit < 32) CHECK_FALSE(read);  // the mark
     if (!read || !read->why.empty()) continue;
     CHECK(read->number != 0);
+    CHECK((read->head.mailbox == 0 || read->head.identity != 0));
     CHECK((read->head.lease != 0 && read->head.flags != 0 && read->head.mtu >= 1 && read->head.mtu <= 5));
   }
+}
+
+TEST_CASE("a letter is believed only if it is whole, and for whom it is meant", "[verbs]") {
+  letter right;
+  right.what = letter_kind::listens;
+  right.to = 77;
+  right.by = 78;
+  right.rank = 2;
+  right.incarnation = 1;
+  right.number = 17;
+  right.start = 0xabcdef;
+  const auto read = [](const letter& l, std::uint64_t by = 77, std::uint32_t ranks = 3) {
+    return decode_letter(std::as_bytes(std::span(&l, 1)), by, ranks);
+  };
+  REQUIRE(read(right));
+  CHECK(read(right)->start == 0xabcdef);
+  CHECK_FALSE(read(right, 76));
+  CHECK_FALSE(read(right, 77, 2));
+  const auto whole = std::as_bytes(std::span(&right, 1));
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    CHECK_FALSE(decode_letter(whole.first(size), 77, 3));
+  const auto wrong = [&](auto&& damage) {
+    letter l = right;
+    damage(l);
+    return !read(l);
+  };
+  CHECK(wrong([](letter& l) { l.magic ^= 1; }));
+  CHECK(wrong([](letter& l) { l.what = letter_kind{}; }));
+  CHECK(wrong([](letter& l) { l.what = static_cast<letter_kind>(5); }));
+  CHECK(wrong([](letter& l) { l.by = 0; }));
+  CHECK(wrong([](letter& l) { l.incarnation = 0; }));
+  CHECK(wrong([](letter& l) { l.number = 0; }));
+  CHECK(wrong([](letter& l) { l.start = 1U << 24; }));
 }
 
 TEST_CASE("a rank without a device publishes why", "[verbs]") {

@@ -15,16 +15,6 @@ constexpr std::uint32_t most_requests = access_ring::most;  // on an access queu
 constexpr std::size_t most_per_doorbell = 16;
 constexpr std::int32_t tokens_for_words = 16;
 
-bool is_atomic(access_kind what) {
-  return what == access_kind::fetch_add || what == access_kind::compare_swap;
-}
-bool is_put(access_kind what) {
-  return what == access_kind::put || what == access_kind::put_apart || what == access_kind::put_with_flag;
-}
-bool holds_packets(access_kind what) {
-  return is_put(what) && what != access_kind::put_apart;
-}
-
 }  // namespace
 
 post_result endpoint::refuse(operation& op, errc why) {
@@ -83,7 +73,7 @@ post_result endpoint::start(peer to, access_kind what, buffer local, const remot
   if (bytes == 0 && what != access_kind::put_with_flag) return post_result::done;
   const bool needs_word =
       is_atomic(what) || (what == access_kind::put_with_flag && inline_bytes_ < sizeof first);
-  if (l->under_way.full() || (needs_word && !words_.any())) return post_result::again;
+  if (!l->up() || l->under_way.full() || (needs_word && !words_.any())) return post_result::again;
 
   hold own;
   std::uint32_t local_key = 0;
@@ -123,7 +113,7 @@ void endpoint::look_after(link& to) {
 
 /// Posts the requests of accesses in order, several at a time. False: some wait for room.
 bool endpoint::pump(link& to) {
-  if (!to.reachable()) return true;
+  if (!to.up()) return true;
   std::uint32_t at = 0;
   while (at < to.under_way.size() && to.under_way[at].all_posted) ++at;
   if (at == to.under_way.size()) return true;
@@ -159,7 +149,7 @@ bool endpoint::pump(link& to) {
   };
   const std::size_t most_bytes = std::min<std::size_t>(device_.port.max_msg_sz, std::size_t{1} << 30);
   bool all = true;
-  for (; at < to.under_way.size() && to.reachable(); ++at) {
+  for (; at < to.under_way.size() && to.up(); ++at) {
     access& a = to.under_way[at];
     while (!a.all_posted) {
       const bool with_flag = a.what == access_kind::put_with_flag;
@@ -243,7 +233,7 @@ void endpoint::retire_accesses(link& of, std::uint32_t number, ibv_wc_status sta
 
 /// The first access is the one that failed; nothing behind it was carried out.
 void endpoint::reopen_when_flushed(link& of) {
-  if (of.accesses_are != access_state::broken || !of.reachable() || of.accesses.outstanding() != 0) return;
+  if (of.accesses_are != access_state::broken || !of.up() || of.accesses.outstanding() != 0) return;
   for (std::uint32_t i = 0; i < of.under_way.size(); ++i) {
     access& a = of.under_way[i];
     if (a.what == access_kind::put_with_flag && a.all_posted) --of.flags_sent;
@@ -251,12 +241,18 @@ void endpoint::reopen_when_flushed(link& of) {
     a.posted = 0;
   }
   if (of.under_way.size() != 0) finish_first(of, of.culprit);
+  of.access_start = of.accesses.fresh_start();
   if (!of.accesses.restart())
     return close(of, errc::link_down, "a queue pair cannot be used again: " + device_.text());
-  ++of.round;
-  of.accesses_are = access_state::opening;
-  of.owes_open = true;
+  ask_to_open(of);
   look_after(of);
+}
+
+/// The access queue pair is new, or as good as new. The question goes out with what is owed.
+void endpoint::ask_to_open(link& to) noexcept {
+  ++to.round;  // an answer to an older question is none
+  to.accesses_are = access_state::opening;
+  to.owes_open = true;
 }
 
 void endpoint::open_accesses(link& to) {
@@ -264,9 +260,8 @@ void endpoint::open_accesses(link& to) {
                            {.sends = most_requests + 1, .inline_bytes = inline_bytes_, .access = 0});
   if (!to.accesses || to.accesses.inline_bytes() < inline_bytes_) return on_opened(to, {});
   roles_[to.accesses.number()] = {&to, owner::accesses};
-  ++to.round;
-  to.accesses_are = access_state::opening;
-  to.owes_open = true;
+  to.access_start = first_number_;
+  ask_to_open(to);
   if (!say_what_is_owed(to) && !to.busy) {
     to.busy = true;
     busy_.push_back(&to);
@@ -301,8 +296,7 @@ void endpoint::on_opened(link& from, const control& word) {
   if (word.number != 0) {
     if (from.accesses_are != access_state::opening || word.round != from.round) return;
     if (from.accesses.receive_from(device_, from.there.head, word.number, 0) &&
-        from.accesses.begin_sending(device_, from.there.head,
-                                    (first_number_ + from.round * 4099U) & 0xffffff)) {
+        from.accesses.begin_sending(device_, from.there.head, from.access_start)) {
       from.accesses_are = access_state::open;
       return;
     }

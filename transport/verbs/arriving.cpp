@@ -43,9 +43,14 @@ std::span<const arrival> endpoint::gather(base::nanoseconds now, const peer* onl
   if (++ticks_ % gathers_per_news == 0 || events_->any()) {
     read_news();
     if (look_at_device(now)) ++steps_;
+    read_mail();
+  } else if (!mending_.empty()) {
+    read_mail();
   }
   if (!busy_.empty()) look_after_busy();
-  if (!closing_.empty() && only == nullptr && all_seen && kept_.empty()) bury_the_closed();
+  const bool all_told = only == nullptr && all_seen && kept_.empty();
+  if (!mending_.empty() && all_told) mend_links();
+  if (!closing_.empty() && all_told) bury_the_closed();
   steps = steps_;
   return arrivals_;
 }
@@ -79,7 +84,7 @@ bool endpoint::handle(const ibv_wc& wc, const peer* only) {
   }
   ++steps_;
   link* const of = find(peer{static_cast<std::uint32_t>(wc.wr_id >> 32) & 0x3fffffff});
-  if (of == nullptr || of->state == link_state::down) return true;
+  if (of == nullptr || of->state == link_state::down || of->is_drained()) return true;
   const owner as = what == request::packet ? owner::packets : owner::accesses;
   if (as == owner::packets) {
     retire_packets(*of, number);
@@ -91,13 +96,20 @@ bool endpoint::handle(const ibv_wc& wc, const peer* only) {
                              wc.status != IBV_WC_LOC_PROT_ERR;
   if (of_connection) on_failure(*of, as, wc);
   retire_accesses(*of, number, wc.status);
-  if (of->reachable()) look_after(*of);
+  look_after(*of);
   return true;
 }
 
 void endpoint::on_receive(const ibv_wc& wc, const role& at) {
   const auto slot = static_cast<std::uint32_t>(wc.wr_id);
   link& from = *at.of;
+  if (from.is_drained()) {
+    if (from.mends != mending::listening || at.as != owner::packets || wc.status != IBV_WC_SUCCESS) {
+      to_post_.push_back(slot);  // the peer was told that it has not come
+      return;
+    }
+    go_on(from);  // who sends listens
+  }
   if (wc.status != IBV_WC_SUCCESS) {
     to_post_.push_back(slot);
     ++steps_;
@@ -117,6 +129,7 @@ void endpoint::on_receive(const ibv_wc& wc, const role& at) {
   a.what = arrival::kind::flag;
   a.from = from.who;
   a.word = word;
+  ++from.flags_arrived;
   held_.push_back(slot);
 }
 
@@ -131,7 +144,7 @@ void endpoint::on_packet(link& from, std::uint32_t slot, std::span<const std::by
   }
   if (!sane || is_control) {
     if (sane) {
-      from.given_back = session->acknowledged;
+      given_back(from, session->acknowledged);
       on_control(from, bytes);
     } else {
       close(from, errc::malformed, fmt::format("rank {} sent a packet that cannot be", from.who.index));
@@ -140,7 +153,7 @@ void endpoint::on_packet(link& from, std::uint32_t slot, std::span<const std::by
     ++steps_;
     return;
   }
-  from.given_back = session->acknowledged;
+  given_back(from, session->acknowledged);
   ++from.arrived;
   arrival& a = arrivals_.emplace_back();
   a.from = from.who;
@@ -154,6 +167,8 @@ void endpoint::on_control(link& from, std::span<const std::byte> bytes) {
   const bool sane = word && word->flags - from.flags_given_back <= from.flags_sent - from.flags_given_back;
   if (sane) from.flags_given_back = word->flags;
   if (!from.reachable()) return;
+  const bool is_opening = sane && (word->what == control_kind::open || word->what == control_kind::opened);
+  if (!from.up() && is_opening) return;  // comes again, over the next connection
   switch (sane ? word->what : control_kind{}) {
     case control_kind::credit:
       break;
@@ -219,6 +234,10 @@ void endpoint::post_receives() noexcept {
 bool endpoint::arm() {
   ticks_ = gathers_per_news - 1;  // the next look reads the news: a death may be why it is woken
   if (!kept_.empty() || !failures_.empty() || !refused_.empty() || !closing_.empty()) return false;
+  for (const link* l : mending_)
+    if (l->mends == mending::draining) return false;
+  if (mail_ && !mail_->arm()) return false;
+  if (watcher_) watcher_->hurry(!mending_.empty());
   if (ibv_req_notify_cq(completions_.get(), 0) != 0) return false;
   std::array<ibv_wc, completions_per_look> found;
   const int count = ibv_poll_cq(completions_.get(), completions_per_look, found.data());
@@ -227,6 +246,7 @@ bool endpoint::arm() {
   if (!how_.wake || watcher_) return true;
   try {
     watcher_ = std::make_unique<watcher>(*channel_, *events_, probe_interval(), how_.wake);
+    watcher_->hurry(!mending_.empty());
     return true;
   } catch (const std::exception&) {
     return false;  // no thread to be had: this rank does not sleep

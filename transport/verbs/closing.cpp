@@ -33,6 +33,7 @@ void endpoint::close(link& of, errc why, std::string words) {
   if (!of.reachable()) return;
   if (page_ && page_->record(of.who.index).state.load(std::memory_order_acquire) == base::rank_state::left)
     why = errc::peer_left;  // it did not answer because it is through
+  const bool has_markers = of.state == link_state::broken && of.mends == mending::draining;
   of.state = link_state::closing;
   of.end = why;
   of.last_words = std::move(words);
@@ -40,8 +41,10 @@ void endpoint::close(link& of, errc why, std::string words) {
   of.serving.silence();
   of.packets.stop();
   of.accesses.stop();
-  post_marker(of, of.packets, request::packet);
-  post_marker(of, of.accesses, request::access);
+  if (!has_markers) {
+    post_marker(of, of.packets, request::packet);
+    post_marker(of, of.accesses, request::access);
+  }
   closing_.push_back(&of);
 }
 
@@ -78,6 +81,7 @@ void endpoint::bury_the_closed() {
     tokens_ += static_cast<std::int32_t>(l.accesses.outstanding());
     l.accesses.retired = l.accesses.posted;
     l.state = link_state::down;
+    given_back(l, l.sent);
     while (l.under_way.size() != 0) finish_first(l, l.end);
     arrival& news = arrivals_.emplace_back();
     news.what = arrival::kind::down;
@@ -93,16 +97,18 @@ void endpoint::bury_the_closed() {
 void endpoint::leave() {
   leaving_ = true;
   if (dead_) return;
-  const base::nanoseconds deadline = base::steady_now() + longest_leaving;
-  for (bool waiting = true; waiting && base::steady_now() < deadline;) {
+  const base::nanoseconds start = base::steady_now();
+  base::nanoseconds longest = longest_leaving;
+  for (bool waiting = true; waiting && base::steady_now() - start < longest;) {
     std::size_t steps = 0;
     gather(base::steady_now(), nullptr, steps);
     release();
     read_news();
     waiting = false;
+    longest = std::max(longest_leaving, mending_.empty() ? 0 : how_.link_timeout);
     for (auto& l : links_) {
       if (!l || !l->reachable()) continue;
-      if (!l->said_bye) {
+      if (!l->said_bye && l->posted == l->sent) {
         control word;
         word.what = control_kind::bye;
         word.flags = l->flags_received;
@@ -116,6 +122,7 @@ void endpoint::leave() {
 
 void endpoint::die() noexcept {
   dead_ = true;
+  if (mail_) mail_->silence();
   for (auto& l : links_) {
     if (!l) continue;
     l->serving.silence();

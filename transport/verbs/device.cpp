@@ -87,6 +87,13 @@ bool choose_gid(device_choice& c) {
   return best != 0;
 }
 
+bool is_at(const device_choice& c, std::uint32_t index) noexcept {
+  ibv_gid_entry entry{};
+  return ibv_query_gid_ex(c.context.get(), c.port_number, index, &entry, 0) == 0 &&
+         entry.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+         std::memcmp(entry.gid.raw, c.gid.raw, sizeof c.gid.raw) == 0;
+}
+
 /// What keeps a port from being used; empty: nothing.
 std::string refusal(device_choice& c) {
   if (c.context->device->transport_type == IBV_TRANSPORT_IWARP)
@@ -119,6 +126,16 @@ std::string gid_text(const ibv_gid& gid) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET6, gid.raw, text.data(), text.size());
   return text.data();
+}
+
+bool find_gid_again(device_choice& device) noexcept {
+  if (!device.ethernet() || is_at(device, device.gid_index)) return true;
+  for (int i = 0; i < device.port.gid_tbl_len && i < 256; ++i)
+    if (is_at(device, static_cast<std::uint32_t>(i))) {
+      device.gid_index = static_cast<std::uint8_t>(i);
+      return true;
+    }
+  return false;
 }
 
 const char* port_state_text(ibv_port_state state) noexcept {

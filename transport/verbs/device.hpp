@@ -28,6 +28,9 @@ struct device_choice {
   std::string text() const;
 };
 
+/// After the port was down the GID may have another place in the table. False: it is not there (any more, or yet).
+bool find_gid_again(device_choice& device) noexcept;
+
 /// `wanted`: "name" or "name:port"; empty: any.
 device_choice choose_device(std::string_view wanted);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -20,11 +21,11 @@ constexpr std::uint32_t words_per_peer =
     8;  // control words a peer may have on the way: 3 credits of each kind, open, opened, bye
 constexpr std::uint32_t wanted_inline_bytes = 256;
 
-std::uint32_t random_start() {
-  std::uint32_t value = 0;
-  if (::getrandom(&value, sizeof value, 0) != sizeof value)
-    value = static_cast<std::uint32_t>(base::steady_now());
-  return value & 0xffffff;
+template <class Number>
+Number random_number() {
+  Number value = 0;
+  if (::getrandom(&value, sizeof value, 0) != sizeof value) value = static_cast<Number>(base::steady_now());
+  return value;
 }
 
 /// What may stay registered: no more than half of what the process may lock, so that the rest is left for what is under way,
@@ -49,7 +50,10 @@ region_cache::bounds most_kept(std::uint64_t wanted, const ibv_device_attr& devi
 }  // namespace
 
 endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page, options how)
-    : self_(self), how_(std::move(how)), device_(choose_device(how_.device)), first_number_(random_start()) {
+    : self_(self),
+      how_(std::move(how)),
+      device_(choose_device(how_.device)),
+      first_number_(random_number<std::uint32_t>() & 0xffffff) {
   if (page != nullptr) page_ = *page;
   if (!device_.context) throw error(errc::not_supported, device_.why);
   domain_.reset(ibv_alloc_pd(device_.context.get()));
@@ -61,6 +65,9 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
       domain_.get(),
       most_kept(how_.kept_bytes, device_.attributes, page_ ? page_->local_ranks().size() : std::size_t{1}));
   events_ = std::make_unique<device_events>(*device_.context, device_.port_number);
+  mail_ = std::make_unique<mailbox>(device_, domain_.get(), channel_.get());
+  if (!*mail_) mail_.reset();
+  identity_ = random_number<std::uint64_t>() | 1;
   make_queues(job_size - 1);
   watch_receives();
   make_links(job_size);
@@ -103,7 +110,8 @@ void endpoint::make_queues(std::uint32_t peers) {
                                                  receives, std::strerror(errno)));
   incoming_ = slot_pool(domain_.get(), receives, slot_bytes);
   check_memory(static_cast<bool>(incoming_), "packets that come in", receives * slot_bytes);
-  const std::uint32_t out = std::clamp(peers * lease_, 64U, 1024U);
+  // A packet keeps its slot until its peer has given its room back.
+  const std::uint32_t out = std::max(peers, 1U) * lease_ + words_per_peer;
   outgoing_ = slot_pool(domain_.get(), out, slot_bytes);
   check_memory(static_cast<bool>(outgoing_), "packets that go out", out * slot_bytes);
   words_ = slot_pool(domain_.get(), access_ring::most, sizeof(std::uint64_t));
@@ -122,9 +130,10 @@ void endpoint::make_links(std::uint32_t job_size) {
   roles_.reserve(std::size_t{job_size} * 3);
   busy_.reserve(job_size);
   closing_.reserve(job_size);
+  mending_.reserve(job_size);
   const std::uint32_t each = lease_ + flags_per_peer + words_per_peer;
   std::vector<std::uint32_t> numbers(job_size, 0);
-  inline_bytes_ = sizeof inline_;
+  inline_bytes_ = wanted_inline_bytes;
   for (std::uint32_t i = 0; i < job_size; ++i) {
     if (peer{i} == self_) continue;
     links_[i] = std::make_unique<link>();
@@ -153,6 +162,11 @@ void endpoint::make_links(std::uint32_t job_size) {
   head.packet_bytes = payload_bytes;
   head.reads = static_cast<std::uint16_t>(std::clamp(device_.attributes.max_qp_rd_atom, 1, 16));
   head.ranks = job_size;
+  if (mail_) {
+    head.mailbox = mail_->number();
+    head.mailbox_key = mail_->key();
+    head.identity = identity_;
+  }
   address_ = encode(head, numbers);
 }
 
@@ -183,6 +197,13 @@ bool endpoint::attach(peer to, std::span<const std::byte> address) {
         fmt::format("{} cannot connect to rank {}: {}", device_.text(), to.index, std::strerror(errno));
     return false;
   }
+  l->window = std::min(there->head.lease, lease_);
+  l->kept.resize(std::bit_ceil(l->window));
+  if (mail_ && there->head.mailbox != 0) {
+    ibv_ah_attr way = way_to(device_, there->head);
+    l->way.reset(ibv_create_ah(domain_.get(), &way));  // null: a break is the end
+    l->way_from = device_.gid_index;
+  }
   l->state = link_state::up;
   return true;
 }
@@ -196,14 +217,18 @@ std::string endpoint::explain(peer to) const {
     return fmt::format("verbs: rank {} has {}{}{}", to.index,
                        l->end == errc::peer_left ? "left the job" : "failed",
                        l->last_words.empty() ? "" : ": ", l->last_words);
+  if (!l->up())
+    return fmt::format("verbs: the connection to rank {} broke and is being made anew: {}", to.index,
+                       l->last_words);
   static constexpr std::array<int, 6> bytes_of_mtu = {0, 256, 512, 1024, 2048, 4096};
   const int mtu = std::min<int>(device_.port.active_mtu, l->there.head.mtu);
   return fmt::format(
       "verbs: {}, {}; path MTU {} B, inline to {} B, {} packets ahead; reliable connection made at join, "
       "numbers through "
-      "the launcher: the one way of this release; atomics {}",
+      "the launcher: the one way of this release{}; atomics {}",
       device_.text(), device_.why, bytes_of_mtu[static_cast<std::size_t>(std::clamp(mtu, 0, 5))],
-      inline_bytes_, l->there.head.lease,
+      inline_bytes_, l->window,
+      l->mended == 0 ? std::string{} : fmt::format(", made anew after {} breaks", l->mended),
       limits(to).native_atomics ? "by the device"
                                 : "by packets: the device's and the processor's do not mix");
 }

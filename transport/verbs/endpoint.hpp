@@ -1,7 +1,7 @@
 // One rank's end of all its verbs connections: device, completion queue, shared receive queue, slots, and a link per peer.
 // It posts work requests and turns completions into arrivals, which verbs_fabric hands to the sink. Its member functions
 // are spread over files by what they do: endpoint.cpp (made, ended), sending.cpp, access.cpp, arriving.cpp, troubles.cpp,
-// closing.cpp.
+// breaking.cpp, mending.cpp, closing.cpp.
 //
 // What bounds what:
 //   receives posted  = peers x (lease + flags + words): a peer has at most `lease` packets, `flags` flags and a few control
@@ -16,6 +16,7 @@
 #include "transport/verbs/device.hpp"
 #include "transport/verbs/device_events.hpp"
 #include "transport/verbs/link.hpp"
+#include "transport/verbs/mailbox.hpp"
 #include "transport/verbs/memory.hpp"
 #include "transport/verbs/options.hpp"
 #include "transport/verbs/queue_pair.hpp"
@@ -92,7 +93,9 @@ class endpoint {
   link* find(peer to) const noexcept { return to.index < links_.size() ? links_[to.index].get() : nullptr; }
 
   // sending.cpp
-  void post_packet(link& to, std::byte* data, std::size_t bytes, std::uint32_t slot) noexcept;
+  bool post_packet(link& to, std::byte* data, std::size_t bytes) noexcept;
+  bool send_again(link& to) noexcept;
+  void given_back(link& of, std::uint32_t number) noexcept;
   bool say(link& to, const control& word) noexcept;
   bool say_what_is_owed(link& to) noexcept;
   void retire_packets(link& of, std::uint32_t number) noexcept;
@@ -106,6 +109,7 @@ class endpoint {
   void finish_first(link& of, errc why);
   void let_go(access& a) noexcept;
   void reopen_when_flushed(link& of);
+  void ask_to_open(link& to) noexcept;
   std::size_t complete_failures();
   void on_open(link& from, const control& word) noexcept;
   void on_opened(link& from, const control& word);
@@ -118,10 +122,27 @@ class endpoint {
   void on_control(link& from, std::span<const std::byte> bytes);
   void post_receives() noexcept;
 
+  // breaking.cpp
+  void break_off(link& of, errc why, std::string words, base::nanoseconds since);
+  void stop(link& of) noexcept;
+  bool drain(link& of);
+  void settle_accesses(link& of, std::uint32_t flags_arrived);
+
+  // mending.cpp
+  void mend_links();
+  void read_mail();
+  void write(link& to, letter_kind what);
+  void on_letter(const letter& news);
+  void on_letter_of_broken(link& from, const letter& news);
+  void listen_anew(link& to);
+  bool fits(link& of, const letter& news) noexcept;
+  void go_on(link& with);
+
   // troubles.cpp
   void on_failure(link& of, owner as, const ibv_wc& wc);
   bool look_at_device(base::nanoseconds now);
   void on_event(const device_event& event, base::nanoseconds now);
+  void on_port_up();
   void on_address_change(const device_event& event);
   void watch_receives() noexcept;
   void probe_the_silent(base::nanoseconds now);
@@ -149,6 +170,8 @@ class endpoint {
   slot_pool words_;  ///< 8 bytes each: where atomics leave old values
   std::unique_ptr<registrations> registered_;
   std::unique_ptr<device_events> events_;
+  std::unique_ptr<mailbox> mail_;  ///< null: the device takes no datagrams
+  std::uint64_t identity_ = 0;
   std::vector<std::unique_ptr<link>> links_;       ///< by peer; null: this rank itself
   std::unordered_map<std::uint32_t, role> roles_;  ///< by queue pair number
   std::vector<std::byte> address_;
@@ -162,7 +185,6 @@ class endpoint {
   link* preparing_ = nullptr;
   std::uint32_t preparing_slot_ = link::no_slot;
   std::size_t preparing_bytes_ = 0;
-  alignas(64) std::byte inline_[512];
 
   std::vector<arrival> arrivals_;
   std::vector<std::uint32_t> to_post_;        ///< receive slots whose bytes nobody reads any more
@@ -172,6 +194,7 @@ class endpoint {
   base::intrusive_list<operation> failures_;  ///< end in the next gather, with the error they have
   std::vector<operation*> refused_;           ///< and these because there is no queue pair for them
   std::vector<link*> closing_;
+  std::vector<link*> mending_;
   std::size_t steps_ = 0;
   base::nanoseconds now_ = 0;
   base::nanoseconds events_read_ = 0;      ///< by this thread, there being no helper

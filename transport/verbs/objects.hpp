@@ -22,6 +22,7 @@ using channel_handle = std::unique_ptr<ibv_comp_channel, destroyer<&ibv_destroy_
 using completion_queue_handle = std::unique_ptr<ibv_cq, destroyer<&ibv_destroy_cq>>;
 using receive_queue_handle = std::unique_ptr<ibv_srq, destroyer<&ibv_destroy_srq>>;
 using queue_pair_handle = std::unique_ptr<ibv_qp, destroyer<&ibv_destroy_qp>>;
+using address_handle = std::unique_ptr<ibv_ah, destroyer<&ibv_destroy_ah>>;
 using memory_handle = std::unique_ptr<ibv_mr, destroyer<&ibv_dereg_mr>>;
 
 }  // namespace verbena::transport::verbs

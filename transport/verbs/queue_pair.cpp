@@ -33,6 +33,20 @@ bool queue_pair::initialise() noexcept {
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0;
 }
 
+ibv_ah_attr way_to(const device_choice& device, const contact_head& contact) noexcept {
+  ibv_ah_attr way{};
+  way.port_num = device.port_number;
+  if (device.ethernet()) {
+    way.is_global = 1;
+    std::memcpy(way.grh.dgid.raw, contact.gid, sizeof contact.gid);
+    way.grh.sgid_index = device.gid_index;
+    way.grh.hop_limit = 64;
+  } else {
+    way.dlid = contact.lid;
+  }
+  return way;
+}
+
 bool queue_pair::receive_from(const device_choice& device, const contact_head& contact, std::uint32_t number,
                               std::uint32_t start) noexcept {
   ibv_qp_attr to{};
@@ -42,15 +56,7 @@ bool queue_pair::receive_from(const device_choice& device, const contact_head& c
   to.rq_psn = start;
   to.max_dest_rd_atomic = static_cast<std::uint8_t>(std::clamp(device.attributes.max_qp_rd_atom, 1, 16));
   to.min_rnr_timer = 12;  // 0.64 ms
-  to.ah_attr.port_num = port_;
-  if (device.ethernet()) {
-    to.ah_attr.is_global = 1;
-    std::memcpy(to.ah_attr.grh.dgid.raw, contact.gid, sizeof contact.gid);
-    to.ah_attr.grh.sgid_index = device.gid_index;
-    to.ah_attr.grh.hop_limit = 64;
-  } else {
-    to.ah_attr.dlid = contact.lid;
-  }
+  to.ah_attr = way_to(device, contact);
   return ibv_modify_qp(handle_.get(), &to,
                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0;
@@ -67,9 +73,19 @@ bool queue_pair::begin_sending(const device_choice& device, const contact_head& 
   to.max_rd_atomic = static_cast<std::uint8_t>(
       std::clamp(std::min<int>(device.attributes.max_qp_init_rd_atom, contact.reads), 1, 16));
   posted = retired = 0;
+  start_ = start;
+  sends_ = true;
   return ibv_modify_qp(handle_.get(), &to,
                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                            IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+}
+
+std::uint32_t queue_pair::fresh_start() noexcept {
+  constexpr std::uint32_t far = 1U << 21;  // of 2^24, of which half count as ahead
+  ibv_qp_attr now{};
+  ibv_qp_init_attr unused{};
+  const bool known = sends_ && ibv_query_qp(handle_.get(), &now, IBV_QP_SQ_PSN, &unused) == 0;
+  return start_ = ((known ? now.sq_psn : start_) + far) & 0xffffff;
 }
 
 void queue_pair::stop() noexcept {
@@ -81,6 +97,7 @@ void queue_pair::stop() noexcept {
 
 void queue_pair::silence() noexcept {
   if (!handle_) return;
+  sends_ = false;
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
   ibv_modify_qp(handle_.get(), &to, IBV_QP_STATE);

@@ -2,6 +2,7 @@
 // that come for some of the requests only tell of all. It must not know what is sent.
 #pragma once
 
+#include "base/clock.hpp"
 #include "transport/verbs/device.hpp"
 #include "transport/verbs/objects.hpp"
 #include "transport/verbs/wire.hpp"
@@ -15,12 +16,17 @@ namespace verbena::transport::verbs {
 inline constexpr std::uint8_t retry_count = 6;
 inline constexpr std::uint8_t receiver_not_ready_retries = 6;
 inline constexpr std::uint8_t answer_timeout = 16;  ///< 4.096 us * 2^16
+inline constexpr base::nanoseconds all_tries =
+    (retry_count + 1) * (base::nanoseconds{4096} << answer_timeout);
 
 struct queue_pair_wishes {
   std::uint32_t sends = 1;
   std::uint32_t inline_bytes = 0;
   unsigned access = 0;  ///< of the peer to our memory: IBV_ACCESS_REMOTE_*
 };
+
+/// The way from this port to a contact's.
+ibv_ah_attr way_to(const device_choice& device, const contact_head& contact) noexcept;
 
 class queue_pair {
  public:
@@ -39,6 +45,9 @@ class queue_pair {
                     std::uint32_t start) noexcept;
   /// RTR to RTS.
   bool begin_sending(const device_choice& device, const contact_head& contact, std::uint32_t start) noexcept;
+  /// A packet sequence number to start with when it is used again: far ahead of all that it has used, so that what is late
+  /// of its old connection counts as heard long ago. To be asked before `restart` or `silence`.
+  std::uint32_t fresh_start() noexcept;
   /// What is posted ends with a flush completion; nothing comes in any more.
   void stop() noexcept;
   /// Back to INIT: all that was posted is forgotten, without completions.
@@ -59,6 +68,8 @@ class queue_pair {
   std::uint32_t inline_bytes_ = 0;
   unsigned access_ = 0;
   std::uint8_t port_ = 0;
+  std::uint32_t start_ = 0;  ///< the last one that it sent from, or was to send from
+  bool sends_ = false;       ///< it began to, since it was started
 };
 
 }  // namespace verbena::transport::verbs

@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace verbena::transport::verbs {
@@ -22,19 +23,17 @@ std::byte* endpoint::prepare(peer to, std::size_t size, post_result& result) noe
     result = post_result::down;
     return nullptr;
   }
-  const std::size_t bytes = sizeof(packet_head) + size;
-  const bool fits_inline = bytes <= inline_bytes_;
   // A put that is not acknowledged may still be on its way, on a queue pair of its own.
-  if (l->puts_held != 0 || l->sent - l->given_back >= l->there.head.lease || tokens_ <= tokens_for_words ||
-      l->packets.outstanding() + requests_for_words >= l->slots.size() ||
-      (!fits_inline && !outgoing_.any())) {
+  if (!l->up() || l->posted != l->sent || l->puts_held != 0 || l->sent - l->given_back >= l->window ||
+      tokens_ <= tokens_for_words || l->packets.outstanding() + requests_for_words >= l->slots.size() ||
+      !outgoing_.any()) {
     result = post_result::again;
     return nullptr;
   }
   preparing_ = l;
-  preparing_bytes_ = bytes;
-  preparing_slot_ = fits_inline ? link::no_slot : outgoing_.take();
-  return (fits_inline ? inline_ : outgoing_.at(preparing_slot_)) + sizeof(packet_head);
+  preparing_bytes_ = sizeof(packet_head) + size;
+  preparing_slot_ = outgoing_.take();
+  return outgoing_.at(preparing_slot_) + sizeof(packet_head);
 }
 
 void endpoint::commit(envelope head) noexcept {
@@ -42,14 +41,14 @@ void endpoint::commit(envelope head) noexcept {
   std::uint32_t sequence = ++l.sent;
   if (sequence == 0) sequence = 1;  // marks control words; the receiver counts by itself
   const packet_head first{{sequence, l.received}, head};
-  l.told = l.received;
-  std::byte* const data = preparing_slot_ == link::no_slot ? inline_ : outgoing_.at(preparing_slot_);
+  std::byte* const data = outgoing_.at(preparing_slot_);
   std::memcpy(data, &first, sizeof first);
-  post_packet(l, data, preparing_bytes_, preparing_slot_);
+  l.kept_of(l.sent) = {preparing_slot_, static_cast<std::uint32_t>(preparing_bytes_)};
+  post_packet(l, data, preparing_bytes_);
 }
 
 /// Room was checked. A device that refuses all the same is broken: the link goes down.
-void endpoint::post_packet(link& to, std::byte* data, std::size_t bytes, std::uint32_t slot) noexcept {
+bool endpoint::post_packet(link& to, std::byte* data, std::size_t bytes) noexcept {
   const std::uint32_t number = to.packets.posted;
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(data);
@@ -60,23 +59,41 @@ void endpoint::post_packet(link& to, std::byte* data, std::size_t bytes, std::ui
   wr.sg_list = &piece;
   wr.num_sge = 1;
   wr.opcode = IBV_WR_SEND;
-  const bool scarce = slot != link::no_slot && !outgoing_.any();
-  if (number % signal_every == signal_every - 1 || scarce) wr.send_flags = IBV_SEND_SIGNALED;
-  if (slot == link::no_slot) wr.send_flags |= IBV_SEND_INLINE;
-  to.slots[number % to.slots.size()] = slot;
+  if (number % signal_every == signal_every - 1) wr.send_flags = IBV_SEND_SIGNALED;
+  if (bytes <= inline_bytes_) wr.send_flags |= IBV_SEND_INLINE;
+  if (ibv_post_send(to.packets.get(), &wr, &bad) != 0) {
+    close(to, errc::link_down, "the device takes no more requests: " + device_.text());
+    return false;
+  }
+  to.slots[number % to.slots.size()] = link::no_slot;
   ++to.packets.posted;
   --tokens_;
-  if (ibv_post_send(to.packets.get(), &wr, &bad) != 0) {
-    --to.packets.posted;
-    ++tokens_;
-    if (slot != link::no_slot) outgoing_.give_back(slot);
-    close(to, errc::link_down, "the device takes no more requests: " + device_.text());
+  ++to.posted;
+  to.told = to.received;
+  return true;
+}
+
+/// What the peer lacks after a break, in order, as room allows. False: some waits on.
+bool endpoint::send_again(link& to) noexcept {
+  while (to.up() && to.posted != to.sent) {
+    if (tokens_ <= tokens_for_words || to.packets.outstanding() + requests_for_words >= to.slots.size())
+      return false;
+    const kept_packet& packet = to.kept_of(to.posted + 1);
+    std::byte* const data = outgoing_.at(packet.slot);
+    std::memcpy(data + offsetof(session_header, acknowledged), &to.received, sizeof to.received);
+    if (!post_packet(to, data, packet.bytes)) return true;
   }
+  return true;
+}
+
+/// The peer has given back the room of all packets up to `number`: they need not be kept.
+void endpoint::given_back(link& of, std::uint32_t number) noexcept {
+  while (of.given_back != number) outgoing_.give_back(of.kept_of(++of.given_back).slot);
 }
 
 /// A control word: always signalled, so that what is behind the last packet is known to have left. False: no room yet.
 bool endpoint::say(link& to, const control& word) noexcept {
-  if (tokens_ <= 0 || to.packets.outstanding() + 1 >= to.slots.size()) return false;
+  if (!to.up() || tokens_ <= 0 || to.packets.outstanding() + 1 >= to.slots.size()) return false;
   std::byte data[sizeof(session_header) + sizeof(control)];
   const session_header session{0, to.received};
   std::memcpy(data, &session, sizeof session);
@@ -112,9 +129,15 @@ bool endpoint::say(link& to, const control& word) noexcept {
 
 /// Credit once half the lease is given back, and whatever else waits for room. False: some waits on.
 bool endpoint::say_what_is_owed(link& to) noexcept {
-  if (!to.reachable() || to.said_bye) return true;
+  if (!to.up() || to.said_bye) return true;
   control word;
   word.flags = to.flags_received;
+  if (to.owes_credit) {
+    if (!say(to, word)) return false;
+    to.owes_credit = false;
+  }
+  if (!send_again(to)) return false;
+  if (!to.up()) return true;
   if (to.owes_opened) {
     word.what = control_kind::opened;
     word.number = to.serving ? to.serving.number() : 0;
@@ -125,7 +148,7 @@ bool endpoint::say_what_is_owed(link& to) noexcept {
   if (to.owes_open) {
     word.what = control_kind::open;
     word.number = to.accesses.number();
-    word.start = (first_number_ + to.round * 4099U) & 0xffffff;  // what is late of an older round is far off
+    word.start = to.access_start;
     word.round = to.round;
     if (!say(to, word)) return false;
     to.owes_open = false;

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace verbena::transport::verbs {
 namespace {
 
 constexpr base::nanoseconds event_interval = 10 * base::millisecond;
 constexpr std::uint32_t few_receives = 8;
+constexpr base::nanoseconds longest_silence = all_tries + base::second;  // of the device about a request
 
 }  // namespace
 
@@ -24,19 +26,24 @@ std::string endpoint::port_words() const {
                      remark_.empty() ? "" : " Last the device said ", remark_);
 }
 
-/// A request or the receiving of one failed, and with it the connection.
+/// A request or the receiving of one failed, and with it the connection. It is made anew if that could help.
 void endpoint::on_failure(link& of, owner as, const ibv_wc& wc) {
-  if (!of.reachable()) return;  // expected: it is being closed
+  if (!of.up()) return;  // expected: it is stopped
   const status_row& row = row_of(wc.status);
   if (events_->read()) look_at_device(now_);  // it may have said why
-  if (!of.reachable()) return;
+  if (!of.up()) return;
   // With our own port down nothing is known of the peer.
   const bool unknown_end =
       row.code == errc::access_denied || row.code == errc::invalid_argument || port_down_since_ != 0;
-  close(of, unknown_end ? errc::link_down : row.code,
-        fmt::format("{} to rank {}, {}: {}: {} (vendor's code {}); look at: {} {}", device_.text(),
-                    of.who.index, as == owner::packets ? "packets" : "accesses to memory", row.name,
-                    row.meaning, wc.vendor_err, row.look_at, port_words()));
+  const errc why = unknown_end ? errc::link_down : row.code;
+  std::string words =
+      fmt::format("{} to rank {}, {}: {}: {} (vendor's code {}); look at: {} {}", device_.text(),
+                  of.who.index, as == owner::packets ? "packets" : "accesses to memory", row.name,
+                  row.meaning, wc.vendor_err, row.look_at, port_words());
+  const bool of_connection = row.code == errc::peer_failed || row.code == errc::link_down;
+  if (!of_connection || wc.status == IBV_WC_FATAL_ERR) return close(of, why, std::move(words));
+  // What got no answer was tried for a while: since then the link counts as broken.
+  break_off(of, why, std::move(words), wc.status == IBV_WC_RETRY_EXC_ERR ? now_ - all_tries : now_);
 }
 
 /// True: there was something.
@@ -73,8 +80,7 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
       return;
     case consequence::port_up:
       remark_ = words + ".";
-      port_down_since_ = 0;
-      return;
+      return on_port_up();
     case consequence::address:
       return on_address_change(event);
     case consequence::receives_low:
@@ -83,7 +89,7 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
     case consequence::queue_pair: {
       // Of the other two a failed access tells, which is done again where it should be.
       const auto found = roles_.find(event.number);
-      if (found != roles_.end() && found->second.as == owner::packets)
+      if (found != roles_.end() && found->second.as == owner::packets && found->second.of->up())
         close(*found->second.of, errc::link_down,
               fmt::format("{} to rank {}, packets: {}", device_.text(), found->second.of->who.index, words));
       return;
@@ -94,6 +100,18 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
                 fmt::format("{}: {}; look at the kernel's log (dmesg)", device_.text(), words));
       return;
   }
+}
+
+/// What was under way when the port went down should have failed, or been tried again; Soft-RoCE at times does neither.
+void endpoint::on_port_up() {
+  const base::nanoseconds since = std::exchange(port_down_since_, 0);
+  if (since == 0) return;
+  for (auto& l : links_)
+    if (l && l->up() && l->packets.outstanding() + l->accesses.outstanding() != 0)
+      break_off(
+          *l, errc::link_down,
+          fmt::format("{} to rank {}: the port was down. {}", device_.text(), l->who.index, port_words()),
+          since);
 }
 
 /// Connections that are made keep the address they have; but with it gone, answers may not find the way back.
@@ -126,7 +144,7 @@ void endpoint::watch_receives() noexcept {
 }
 
 base::nanoseconds endpoint::probe_interval() const noexcept {
-  return std::max(how_.link_timeout / 2, 500 * base::millisecond);
+  return std::max(how_.link_timeout / 4, 500 * base::millisecond);
 }
 
 /// Who only waits posts nothing that could fail. So whoever was silent for a while gets an empty RDMA Write: its device
@@ -135,11 +153,31 @@ void endpoint::probe_the_silent(base::nanoseconds now) {
   probed_ = now;
   if (port_down_since_ != 0) return;  // it would fail here, and there is time yet
   for (auto& l : links_) {
-    if (!l || !l->reachable() || l->said_bye) continue;
+    if (!l || !l->up() || l->said_bye) continue;
     const bool silent = l->arrived == l->probed_at;
     l->probed_at = l->arrived;
-    if (!silent || tokens_ <= 0 || l->packets.outstanding() + 1 >= l->slots.size()) continue;
+    // Of what was posted when it was looked at last, the last that is signalled is over. Or else it is looked at again.
+    if (l->awaited_since != 0 && static_cast<std::int32_t>(l->packets.retired - l->awaited) > 0)
+      l->awaited_since = 0;
+    if (l->awaited_since != 0) {
+      if (now - l->awaited_since >= longest_silence)
+        break_off(
+            *l, errc::peer_failed,
+            fmt::format(
+                "{} to rank {}, packets: neither an answer nor an error in {} s: is that process alive, "
+                "and are both links up? {}",
+                device_.text(), l->who.index, (now - l->awaited_since) / base::second, port_words()),
+            l->awaited_since);
+      continue;
+    }
+    if (!silent && l->packets.outstanding() == 0) continue;
+    l->awaited_since = now;
+    if (tokens_ <= 0 || l->packets.outstanding() + 1 >= l->slots.size()) {
+      l->awaited = l->packets.posted - l->packets.posted % signal_every - 1;
+      continue;
+    }
     const std::uint32_t number = l->packets.posted;
+    l->awaited = number;
     ibv_send_wr wr{}, *bad = nullptr;
     wr.wr_id = name(request::packet, *l, number);
     wr.opcode = IBV_WR_RDMA_WRITE;

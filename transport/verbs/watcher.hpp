@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -22,6 +23,9 @@ class watcher {
   watcher(const watcher&) = delete;
   watcher& operator=(const watcher&) = delete;
 
+  /// True: the rank is woken often, to look after what goes by the clock.
+  void hurry(bool often) noexcept;
+
  private:
   void watch() noexcept;
 
@@ -29,7 +33,9 @@ class watcher {
   device_events& events_;
   int longest_ms_;
   std::function<void()> wake_;
-  base::unique_fd end_;  ///< readable: the thread is to end
+  std::atomic<bool> hurries_{false};
+  std::atomic<bool> ends_{false};
+  base::unique_fd change_;  ///< readable: one of the two has changed
   std::thread thread_;
 };
 

@@ -31,9 +31,21 @@ std::optional<contact> decode(std::span<const std::byte> bytes, std::uint32_t re
   std::memcpy(&c.number, bytes.data() + std::size_t{reader} * sizeof c.number, sizeof c.number);
   const bool sane = head->lease != 0 && head->lease < 1U << 20 && head->flags != 0 &&
                     head->flags < 1U << 20 && head->mtu >= 1 && head->mtu <= 5 &&
-                    head->packet_bytes >= control_packet_bytes && head->start < 1U << 24 && c.number != 0;
+                    head->packet_bytes >= control_packet_bytes && head->start < 1U << 24 && c.number != 0 &&
+                    (head->mailbox == 0 || head->identity != 0);
   if (!sane) return std::nullopt;
   return c;
+}
+
+std::optional<letter> decode_letter(std::span<const std::byte> bytes, std::uint64_t identity,
+                                    std::uint32_t ranks) {
+  if (bytes.size() != sizeof(letter)) return std::nullopt;
+  const auto l = take<letter>(bytes);
+  const bool sane = l->magic == letter::right_magic && l->to == identity && l->by != 0 && l->rank < ranks &&
+                    l->what >= letter_kind::broken && l->what <= letter_kind::given_up &&
+                    l->incarnation != 0 && l->start < 1U << 24 && l->number != 0;
+  if (!sane) return std::nullopt;
+  return l;
 }
 
 }  // namespace verbena::transport::verbs
