@@ -6,17 +6,19 @@
 #include "transport/verbs/verbs_fabric.hpp"
 
 #include <fmt/format.h>
-#include <catch2/catch.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -25,7 +27,7 @@ using namespace verbena::contract;
 using tests::line;
 using transport::verbs::verbs_fabric;
 
-constexpr unsigned deadline_s = 45;
+constexpr unsigned deadline_s = 60;
 
 void expect(bool holds, const std::string& what) {
   if (!holds) throw std::runtime_error(what);
@@ -167,6 +169,235 @@ void traffic(line& to, int guest) {
   to.meet();
 }
 
+/// In guest 2, while this goes on: its port goes down and comes back, so many times.
+void flap(int guest, int times, int down_s) {
+  if (guest == 2)
+    shell(fmt::format(
+              "(for i in $(seq {}); do ip link set eth0 down; sleep {}; ip link set eth0 up; sleep 2; done) "
+              "</dev/null >/dev/null 2>&1 &",
+              times, down_s)
+              .c_str());
+}
+
+/// How often the connection was made anew.
+int breaks(const side& s) {
+  const std::string words = s.fabric->explain(s.other);
+  const std::size_t at = words.find("made anew after ");
+  return at == std::string::npos ? 0 : std::atoi(words.c_str() + at + 16);
+}
+
+/// The guests' processors are emulated, and may be slow.
+transport::verbs::options patient() {
+  transport::verbs::options how;
+  how.link_timeout = 25 * base::second;
+  return how;
+}
+
+/// Packets both ways, as fast as they are taken, from before the port goes down until after it came back for the last time.
+void packets_through_flaps(line& to, int guest, int times, int down_s) {
+  constexpr std::uint64_t last = ~std::uint64_t{0};
+  side s(to, guest, patient());
+  s.send(0, 100);
+  s.await_packets(1);
+  to.meet();
+  flap(guest, times, down_s);
+  const base::nanoseconds start = base::steady_now(), over = (times * (down_s + 2) + 1) * base::second;
+  std::uint64_t number = 1;
+  const auto took = [&] { return base::steady_now() - start; };
+  while (took() < over || (breaks(s) < times && took() < over + 10 * base::second)) {
+    for (int i = 0; i < 8; ++i) {
+      const post_result result = s.try_send(number, size_of_packet(number) / 4);
+      expect(result != post_result::down, s.fabric->last_words(s.other));
+      if (result == post_result::again) break;
+      ++number;
+    }
+    s.poll();
+    ::usleep(1000);
+  }
+  post_result result = post_result::again;
+  const auto send_last = [&] {
+    result = s.fabric->send(s.other, envelope{number, last}, 0, [](std::byte*) {});
+    return result != post_result::again;
+  };
+  expect(s.within(20 * base::second, send_last) && result == post_result::done,
+         fmt::format("the last packet is taken, {} s after: {}; {}", took() / base::second,
+                     s.fabric->explain(s.other), s.fabric->last_words(s.other)));
+  const auto is_last = [&] { return !s.seen.events.empty() && s.seen.events.back().head.second == last; };
+  expect(s.within(20 * base::second, is_last),
+         fmt::format("the last packet comes, after {}", s.seen.packets()));
+  const std::uint64_t theirs = s.seen.events.back().head.first;
+  s.seen.events.pop_back();
+  expect(s.seen.packets() == theirs, fmt::format("{} of {} packets came", s.seen.packets(), theirs));
+  s.await_packets(theirs);
+  expect(s.down() == nullptr, "nobody is gone");
+  const int found = breaks(s);
+  fmt::print("  {} packets out, {} in, {} breaks\n", number, theirs, found);
+  expect(number > 100 && theirs > 100, "there was traffic");
+  expect(found >= times && found <= 3 * times, "the connection broke, and was made anew");
+  to.meet();
+}
+
+void flap_of_a_second(line& to, int guest) {
+  packets_through_flaps(to, guest, 1, 1);
+}
+void flap_of_four_seconds(line& to, int guest) {
+  packets_through_flaps(to, guest, 1, 4);
+}
+void three_flaps(line& to, int guest) {
+  packets_through_flaps(to, guest, 3, 1);
+}
+
+/// A put and a get of 2 MiB each are under way when the port goes down, both ways.
+void large_accesses(line& to, int guest, int down_s) {
+  constexpr std::size_t large = 2 << 20;
+  side s(to, guest, patient());
+  std::vector<std::byte> source(large), target(large), exposed(large), back(large);
+  fill(source, s.me);
+  fill(exposed, 10 + s.me);
+  struct keys {
+    remote_key target, exposed;
+  };
+  const auto in = s.fabric->register_memory({target.data(), large});
+  const auto out = s.fabric->register_memory({exposed.data(), large});
+  expect(static_cast<bool>(in) && static_cast<bool>(out), "memory is registered");
+  const keys there = to.exchange(keys{in.key(), out.key()});
+  flap(guest, 1, down_s);
+  const base::nanoseconds start = base::steady_now();
+  do {  // until it was under way when the port went down
+    tracked put(s.seen), get(s.seen);
+    std::fill(back.begin(), back.end(), std::byte{0});
+    const auto both_end = [&] { return put.ends + get.ends == 2; };
+    expect(s.fabric->put(s.other, {source.data(), large}, there.target, 0, put.op) == post_result::pending &&
+               s.fabric->get(s.other, {back.data(), large}, there.exposed, 0, get.op) == post_result::pending,
+           "accesses are taken");
+    expect(s.within(40 * base::second, both_end), "they end");
+    expect(put.op.result.error == errc::success && get.op.result.error == errc::success, "they succeed");
+    expect(matches(back, 10 + s.other.index), "what was got is what was there");
+  } while (breaks(s) == 0 && base::steady_now() - start < 10 * base::second);
+  s.send(0, 100);
+  expect(s.within(30 * base::second, [&] { return s.seen.packets() == 1; }), "the other side's end, too");
+  expect(breaks(s) >= 1, "the connection broke, and was made anew");
+  to.meet();
+  expect(matches(target, s.other.index), "what was put is what was sent");
+  to.meet();
+}
+
+void large_accesses_one_second(line& to, int guest) {
+  large_accesses(to, guest, 1);
+}
+void large_accesses_four_seconds(line& to, int guest) {
+  large_accesses(to, guest, 4);
+}
+
+/// Additions, one at a time, and flags, several at a time, while the port goes down and comes back twice.
+void flags_and_additions(line& to, int guest) {
+  side s(to, guest, patient());
+  alignas(8) std::uint64_t word = 0, old = 0;
+  std::vector<std::byte> source(5000), target(5000);
+  struct keys {
+    remote_key target, word;
+  };
+  const auto exposed = s.fabric->register_memory({target.data(), target.size()});
+  const auto counted = s.fabric->register_memory({reinterpret_cast<std::byte*>(&word), sizeof word});
+  expect(static_cast<bool>(exposed) && static_cast<bool>(counted), "memory is registered");
+  const keys there = to.exchange(keys{exposed.key(), counted.key()});
+  struct counts {
+    std::uint64_t added = 0, unknown = 0, flags = 0;
+  } mine;
+  std::vector<std::unique_ptr<tracked>> flags;
+  std::unique_ptr<tracked> addition;
+  const auto settle = [&] {
+    if (addition && addition->ends == 1) {
+      const errc how = addition->op.result.error;
+      expect(how == errc::success || how == errc::outcome_unknown,
+             "an addition ends well, or nobody knows how");
+      ++(how == errc::success ? mine.added : mine.unknown);
+      addition.reset();
+    }
+    std::erase_if(flags, [](const auto& t) {
+      if (t->ends == 0) return false;
+      expect(t->op.result.error == errc::success, "a flag arrives");
+      return true;
+    });
+  };
+  to.meet();
+  flap(guest, 2, 3);
+  const base::nanoseconds start = base::steady_now();
+  for (bool more = true; more || addition || !flags.empty();) {
+    const base::nanoseconds took = base::steady_now() - start;
+    more = took < 11 * base::second || (breaks(s) < 2 && took < 30 * base::second);
+    expect(took < 50 * base::second, "they end");
+    if (more && !addition) {
+      addition = std::make_unique<tracked>(s.seen);
+      const post_result result = s.fabric->fetch_add(
+          s.other, {reinterpret_cast<std::byte*>(&old), sizeof old}, there.word, 0, 1, addition->op);
+      expect(result != post_result::down, s.fabric->last_words(s.other));
+      if (result == post_result::again) addition.reset();
+    }
+    if (more && flags.size() < 4) {
+      auto t = std::make_unique<tracked>(s.seen);
+      const post_result result = s.fabric->put_with_flag(s.other, {source.data(), source.size()},
+                                                         there.target, 0, mine.flags, t->op);
+      expect(result != post_result::down, s.fabric->last_words(s.other));
+      if (result == post_result::pending) {
+        flags.push_back(std::move(t));
+        ++mine.flags;
+      }
+    }
+    s.poll();
+    settle();
+  }
+  s.send(0, 100);  // the other side ends, too
+  expect(s.within(30 * base::second, [&] { return s.seen.packets() == 1; }), "the other side's end, too");
+  const counts theirs = to.exchange(mine);
+  fmt::print("  {} added, {} unknown, {} flags, {} breaks\n", mine.added, mine.unknown, mine.flags,
+             breaks(s));
+  std::uint64_t number = 0;
+  for (const event& e : s.seen.events)
+    if (e.what == event::kind::flag) expect(e.word == number++, "each flag comes once, in order");
+  expect(number == theirs.flags, fmt::format("{} of {} flags came", number, theirs.flags));
+  expect(word >= theirs.added && word <= theirs.added + theirs.unknown,
+         fmt::format("{} additions found, {} made, {} perhaps", word, theirs.added, theirs.unknown));
+  expect(breaks(s) >= 2, "the connection broke, and was made anew");
+  expect(mine.unknown >= 1 && mine.unknown <= static_cast<std::uint64_t>(breaks(s)),
+         "of what was under way nobody knows");
+  expect(mine.added > 10 && mine.flags > 10, "there was traffic");
+  to.meet();
+}
+
+/// The port of guest 2 stays down for longer than the link timeout, under traffic.
+void too_long(line& to, int guest) {
+  transport::verbs::options how;
+  how.link_timeout = 4 * base::second;
+  side s(to, guest, how);
+  s.send(0, 100);
+  s.await_packets(1);
+  to.meet();
+  const base::nanoseconds start = base::steady_now();
+  flap(guest, 1, 12);
+  s.within(20 * base::second, [&] { return s.down() != nullptr || (s.try_send(1, 10), false); });
+  const base::nanoseconds took = base::steady_now() - start;
+  const std::string words = s.fabric->last_words(s.other);
+  expect(s.down() != nullptr, "the end of the link is noticed");
+  fmt::print("  after {} ms: {}\n", took / base::millisecond, words);
+  expect(took >= how.link_timeout - 500 * base::millisecond && took < 10 * base::second,
+         "in time, and not before");
+  expect(s.down()->why == (guest == 1 ? errc::peer_failed : errc::link_down), "each knows what it can know");
+  if (guest == 1) {
+    for (const std::string_view part :
+         {"is that process alive", "are both links up", "No new connection within 4 s"})
+      expect(has(words, part), fmt::format("says: {}", part));
+  } else {
+    expect(has(words, "The port here is DOWN"), "says where it is down");
+    expect(has(words, "No new connection within 4 s") || has(words, "no link for 4 s"), "says for how long");
+  }
+  for (int i = 0;
+       i < 150 && guest == 2 && std::system("grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state") != 0;
+       ++i)
+    ::usleep(100'000);
+  to.meet();
+}
+
 /// The port of guest 2 goes down and does not come back. Both sides only wait, asleep but for what the helper says.
 void no_link(line& to, int guest) {
   std::atomic<int> rings{0};
@@ -263,7 +494,7 @@ bool run_apart(scenario run, line& to, int guest, int killed_guest) {
   if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
     fmt::print("  FAILED: not through after {} s\n", deadline_s);
   return guest == killed_guest ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
-                                   : WIFEXITED(how) && WEXITSTATUS(how) == 0;
+                               : WIFEXITED(how) && WEXITSTATUS(how) == 0;
 }
 
 /// The word between the two programs, and how far they are.
@@ -294,7 +525,30 @@ TEST_CASE("packets and puts arrive from machine to machine", "[verbs]") {
   play(traffic);
 }
 
-TEST_CASE("a link that is down for too long is given up, and each side says what it knows", "[verbs][faults]") {
+TEST_CASE("a port that comes back costs no packet, and doubles none", "[verbs][faults]") {
+  play(flap_of_a_second);
+  play(flap_of_four_seconds);
+}
+
+TEST_CASE("a port that flaps three times in a row costs no packet either", "[verbs][faults]") {
+  play(three_flaps);
+}
+
+TEST_CASE("a put and a get go on when the port comes back", "[verbs][faults]") {
+  play(large_accesses_one_second);
+  play(large_accesses_four_seconds);
+}
+
+TEST_CASE("a flag arrives once, and of an addition that was under way nobody knows", "[verbs][faults]") {
+  play(flags_and_additions);
+}
+
+TEST_CASE("a port that comes back too late ends the link under traffic", "[verbs][faults]") {
+  play(too_long);
+}
+
+TEST_CASE("a link that is down for too long is given up, and each side says what it knows",
+          "[verbs][faults]") {
   play(no_link);
 }
 
