@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace verbena::transport::verbs {
 namespace {
@@ -240,7 +241,7 @@ void endpoint::reopen_when_flushed(link& of) {
     a.all_posted = false;
     a.posted = 0;
   }
-  if (of.under_way.size() != 0) finish_first(of, of.culprit);
+  if (of.under_way.size() != 0) finish_first(of, std::exchange(of.culprit, errc::link_down));
   of.access_start = of.accesses.fresh_start();
   if (!of.accesses.restart())
     return close(of, errc::link_down, "a queue pair cannot be used again: " + device_.text());

@@ -23,11 +23,16 @@ std::span<const arrival> endpoint::gather(base::nanoseconds now, const peer* onl
   arrivals_.clear();
   held_.clear();
   now_ = now;
+  connecting_took_ = 0;
   steps_ = complete_failures();
+  std::size_t handled = 0;
   // What was seen before comes before what is seen now; what does not fit stays in order.
   std::size_t left = 0;
   for (std::size_t i = 0; i < kept_.size(); ++i)
-    if (arrivals_.size() >= arrivals_per_gather || !handle(kept_[i], only)) kept_[left++] = kept_[i];
+    if (arrivals_.size() >= arrivals_per_gather || !handle(kept_[i], only))
+      kept_[left++] = kept_[i];
+    else
+      ++handled;
   kept_.resize(left);
   bool all_seen = false;
   if (left == 0 || only != nullptr)
@@ -36,23 +41,44 @@ std::span<const arrival> endpoint::gather(base::nanoseconds now, const peer* onl
       const int count = ibv_poll_cq(completions_.get(), completions_per_look, found.data());
       for (int i = 0; i < count; ++i) {
         const ibv_wc& wc = found[static_cast<std::size_t>(i)];
-        if (arrivals_.size() >= arrivals_per_gather || !handle(wc, only)) kept_.push_back(wc);
+        if (arrivals_.size() >= arrivals_per_gather || !handle(wc, only))
+          kept_.push_back(wc);
+        else
+          ++handled;
       }
       all_seen = count < completions_per_look;
     }
+  if (only == nullptr) note_what_is_told(all_seen && kept_.empty(), handled);
   if (++ticks_ % gathers_per_news == 0 || events_->any()) {
     read_news();
     if (look_at_device(now)) ++steps_;
+    if (now >= silence_due_) look_for_silence(now);  // behind the events: they may say why
     read_mail();
   } else if (!mending_.empty()) {
     read_mail();
   }
   if (!busy_.empty()) look_after_busy();
-  const bool all_told = only == nullptr && all_seen && kept_.empty();
-  if (!mending_.empty() && all_told) mend_links();
-  if (!closing_.empty() && all_told) bury_the_closed();
+  if (!mending_.empty()) mend_links();
+  if (!closing_.empty() && only == nullptr) bury_the_closed();
   steps = steps_;
   return arrivals_;
+}
+
+/// A peer that sends a lot may keep the queue from ever being found empty. But what was in it, or kept back, at some time is
+/// handled once as many completions are as there can have been.
+void endpoint::note_what_is_told(bool all, std::size_t handled) noexcept {
+  if (all) {
+    told_until_ = now_;
+    still_to_tell_ = 0;
+  } else if (still_to_tell_ == 0) {
+    telling_ = now_;
+    still_to_tell_ = entries_ + kept_.size();
+  } else if (handled < still_to_tell_) {
+    still_to_tell_ -= handled;
+  } else {
+    told_until_ = telling_;
+    still_to_tell_ = 0;
+  }
 }
 
 void endpoint::look_after_busy() {
@@ -104,11 +130,13 @@ void endpoint::on_receive(const ibv_wc& wc, const role& at) {
   const auto slot = static_cast<std::uint32_t>(wc.wr_id);
   link& from = *at.of;
   if (from.is_drained()) {
-    if (from.mends != mending::listening || at.as != owner::packets || wc.status != IBV_WC_SUCCESS) {
+    const bool is_packet = at.as == owner::packets && wc.status == IBV_WC_SUCCESS;
+    const deed then = is_packet ? from.mends.carried() : deed::nothing;
+    if (then == deed::nothing) {
       to_post_.push_back(slot);  // the peer was told that it has not come
       return;
     }
-    go_on(from);  // who sends listens
+    act(from, then);
   }
   if (wc.status != IBV_WC_SUCCESS) {
     to_post_.push_back(slot);
@@ -235,9 +263,10 @@ bool endpoint::arm() {
   ticks_ = gathers_per_news - 1;  // the next look reads the news: a death may be why it is woken
   if (!kept_.empty() || !failures_.empty() || !refused_.empty() || !closing_.empty()) return false;
   for (const link* l : mending_)
-    if (l->mends == mending::draining) return false;
+    if (l->mends.is() == mending::stage::draining) return false;
   if (mail_ && !mail_->arm()) return false;
-  if (watcher_) watcher_->hurry(!mending_.empty());
+  const bool hurries = !mending_.empty() || (mail_ && mail_->has_failed());
+  if (watcher_) watcher_->hurry(hurries);
   if (ibv_req_notify_cq(completions_.get(), 0) != 0) return false;
   std::array<ibv_wc, completions_per_look> found;
   const int count = ibv_poll_cq(completions_.get(), completions_per_look, found.data());
@@ -245,8 +274,8 @@ bool endpoint::arm() {
   if (count > 0) return false;
   if (!how_.wake || watcher_) return true;
   try {
-    watcher_ = std::make_unique<watcher>(*channel_, *events_, probe_interval(), how_.wake);
-    watcher_->hurry(!mending_.empty());
+    watcher_ = std::make_unique<watcher>(*channel_, *events_, probe_interval() / 2, how_.wake);
+    watcher_->hurry(hurries);
     return true;
   } catch (const std::exception&) {
     return false;  // no thread to be had: this rank does not sleep

@@ -1,7 +1,8 @@
 // A connection that broke: it is stopped, what it had carried is found out, and what it had not is set aside for the next.
 //
 //   stop     the queue pairs go into the error state: nothing comes in, what is under way is flushed
-//   drain    completions are heard to the end: then it is certain which packets and flags have arrived here
+//   drain    completions are heard until what was under way is flushed; then the queue pairs are reset, and completions are
+//            heard once more: what was half done until then counts, too. Now it is certain which packets and flags have arrived
 //   settle   once the peer has told the same of its side: accesses that were carried out end well, the others are done
 //            again, and atomics, whose answers are lost, end with outcome_unknown
 #include "transport/verbs/endpoint.hpp"
@@ -45,18 +46,16 @@ void endpoint::break_off(link& of, errc why, std::string words, base::nanosecond
   of.state = link_state::broken;
   of.end = why;
   of.last_words = std::move(words);
-  of.broken_at = since;
-  of.looked_at = 0;
-  of.heard = {};
-  ++of.incarnation;
+  of.said_bye = false;  // it may not have arrived, nor what was before it
+  of.mends.break_off(now_, since, how_.link_timeout);
   stop(of);
   if (std::find(mending_.begin(), mending_.end(), &of) == mending_.end()) mending_.push_back(&of);
   ++steps_;
 }
 
 void endpoint::stop(link& of) noexcept {
-  of.mends = mending::draining;
   of.stopped_at = now_;
+  of.silenced_at = 0;
   of.serving.stop();
   of.packets.stop();
   of.accesses.stop();
@@ -64,15 +63,23 @@ void endpoint::stop(link& of) noexcept {
   post_marker(of, of.accesses, request::access);
 }
 
-/// All completions are seen. False: some may still come. Else nothing of the old connection counts any more.
+/// False: something may still come. Else nothing of the old connection counts any more.
 bool endpoint::drain(link& of) {
-  const bool flushed = of.packets.outstanding() == 0 && of.accesses.outstanding() == 0;
-  const base::nanoseconds took = now_ - of.stopped_at;
-  if (took < stragglers || (!flushed && took < longest_flush)) return false;
-  of.start = of.packets.fresh_start();
-  if (of.accesses) of.access_start = of.accesses.fresh_start();
-  of.serving.silence();
-  of.accesses.silence();
+  if (of.silenced_at == 0) {
+    const bool flushed = of.packets.outstanding() == 0 && of.accesses.outstanding() == 0;
+    const base::nanoseconds took = now_ - of.stopped_at;
+    if (told_until_ <= of.stopped_at || took < stragglers || (!flushed && took < longest_flush)) return false;
+    of.start = of.packets.fresh_start();
+    if (of.accesses) of.access_start = of.accesses.fresh_start();
+    of.serving.silence();
+    of.accesses.silence();
+    of.silenced_at = now_;
+    if (!of.packets.restart()) {
+      close(of, errc::link_down, "a queue pair cannot be used again: " + device_.text());
+      return true;
+    }
+  }
+  if (told_until_ <= of.silenced_at) return false;  // what came between the last look and the reset
   tokens_ += static_cast<std::int32_t>(of.accesses.outstanding());
   of.accesses.retired = of.accesses.posted;
   if (of.packets.outstanding() != 0) retire_packets(of, of.packets.posted - 1);
@@ -81,10 +88,7 @@ bool endpoint::drain(link& of) {
     if (first.what == access_kind::put_with_flag && first.all_posted) --of.flags_sent;
     finish_first(of, of.culprit);
   }
-  of.mends = mending::asking;
-  of.write_at = 0;
-  if (!of.packets.restart())
-    close(of, errc::link_down, "a queue pair cannot be used again: " + device_.text());
+  of.culprit = errc::link_down;  // what is behind it failed with the connection
   return true;
 }
 

@@ -33,11 +33,12 @@ void endpoint::close(link& of, errc why, std::string words) {
   if (!of.reachable()) return;
   if (page_ && page_->record(of.who.index).state.load(std::memory_order_acquire) == base::rank_state::left)
     why = errc::peer_left;  // it did not answer because it is through
-  const bool has_markers = of.state == link_state::broken && of.mends == mending::draining;
+  const bool has_markers =
+      of.state == link_state::broken && of.mends.is() == mending::stage::draining && of.silenced_at == 0;
   of.state = link_state::closing;
   of.end = why;
   of.last_words = std::move(words);
-  of.closing_since = 0;
+  of.closing_since = now_;
   of.serving.silence();
   of.packets.stop();
   of.accesses.stop();
@@ -65,9 +66,8 @@ void endpoint::post_marker(link& of, queue_pair& q, request what) noexcept {
 void endpoint::bury_the_closed() {
   for (std::size_t i = 0; i < closing_.size();) {
     link& l = *closing_[i];
-    if (l.closing_since == 0) l.closing_since = now_;
     const bool flushed = l.packets.outstanding() == 0 && l.accesses.outstanding() == 0;
-    if (!flushed && now_ - l.closing_since < longest_flush) {
+    if (told_until_ <= l.closing_since || (!flushed && now_ - l.closing_since < longest_flush)) {
       ++i;
       continue;
     }
@@ -97,17 +97,24 @@ void endpoint::bury_the_closed() {
 void endpoint::leave() {
   leaving_ = true;
   if (dead_) return;
-  const base::nanoseconds start = base::steady_now();
-  base::nanoseconds longest = longest_leaving;
-  for (bool waiting = true; waiting && base::steady_now() - start < longest;) {
+  base::nanoseconds end = base::steady_now() + longest_leaving;
+  const base::nanoseconds at_last = end + 2 * how_.link_timeout;
+  for (bool waiting = true; waiting;) {
+    const base::nanoseconds now = base::steady_now();
     std::size_t steps = 0;
-    gather(base::steady_now(), nullptr, steps);
+    gather(now, nullptr, steps);
     release();
     read_news();
+    // Mending has an end of its own; then what the peer lacks still has to arrive.
+    if (!mending_.empty()) end = now + longest_leaving;
+    if (now >= std::min(end, at_last)) return;
     waiting = false;
-    longest = std::max(longest_leaving, mending_.empty() ? 0 : how_.link_timeout);
     for (auto& l : links_) {
       if (!l || !l->reachable()) continue;
+      if (!l->up()) {
+        waiting = true;
+        continue;
+      }
       if (!l->said_bye && l->posted == l->sent) {
         control word;
         word.what = control_kind::bye;

@@ -65,7 +65,7 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
       domain_.get(),
       most_kept(how_.kept_bytes, device_.attributes, page_ ? page_->local_ranks().size() : std::size_t{1}));
   events_ = std::make_unique<device_events>(*device_.context, device_.port_number);
-  mail_ = std::make_unique<mailbox>(device_, domain_.get(), channel_.get());
+  mail_ = std::make_unique<mailbox>(device_, domain_.get(), channel_.get(), job_size - 1);
   if (!*mail_) mail_.reset();
   identity_ = random_number<std::uint64_t>() | 1;
   make_queues(job_size - 1);
@@ -95,6 +95,7 @@ void endpoint::make_queues(std::uint32_t peers) {
   if (least > most) refuse_device(device_, "completions", least, device_.attributes.max_cqe);
   const std::uint32_t entries = std::min(receives + markers + sends, most);
   tokens_ = static_cast<std::int32_t>(entries - receives - markers);
+  entries_ = entries;
 
   completions_.reset(
       ibv_create_cq(device_.context.get(), static_cast<int>(entries), nullptr, channel_.get(), 0));

@@ -1,7 +1,7 @@
 // One rank's end of all its verbs connections: device, completion queue, shared receive queue, slots, and a link per peer.
 // It posts work requests and turns completions into arrivals, which verbs_fabric hands to the sink. Its member functions
 // are spread over files by what they do: endpoint.cpp (made, ended), sending.cpp, access.cpp, arriving.cpp, troubles.cpp,
-// breaking.cpp, mending.cpp, closing.cpp.
+// breaking.cpp, letters.cpp, closing.cpp.
 //
 // What bounds what:
 //   receives posted  = peers x (lease + flags + words): a peer has at most `lease` packets, `flags` flags and a few control
@@ -118,6 +118,7 @@ class endpoint {
   bool handle(const ibv_wc& wc, const peer* only);
   void on_receive(const ibv_wc& wc, const role& at);
   void look_after_busy();
+  void note_what_is_told(bool all, std::size_t handled) noexcept;
   void on_packet(link& from, std::uint32_t slot, std::span<const std::byte> bytes);
   void on_control(link& from, std::span<const std::byte> bytes);
   void post_receives() noexcept;
@@ -128,24 +129,24 @@ class endpoint {
   bool drain(link& of);
   void settle_accesses(link& of, std::uint32_t flags_arrived);
 
-  // mending.cpp
+  // letters.cpp
   void mend_links();
+  void act(link& on, deed what);
   void read_mail();
   void write(link& to, letter_kind what);
   void on_letter(const letter& news);
-  void on_letter_of_broken(link& from, const letter& news);
-  void listen_anew(link& to);
-  bool fits(link& of, const letter& news) noexcept;
+  connecting connect(link& to);
   void go_on(link& with);
 
   // troubles.cpp
   void on_failure(link& of, owner as, const ibv_wc& wc);
   bool look_at_device(base::nanoseconds now);
   void on_event(const device_event& event, base::nanoseconds now);
-  void on_port_up();
+  void on_port_up(base::nanoseconds now);
   void on_address_change(const device_event& event);
   void watch_receives() noexcept;
-  void probe_the_silent(base::nanoseconds now);
+  void look_for_silence(base::nanoseconds now);
+  bool probe(link& to) noexcept;
   base::nanoseconds probe_interval() const noexcept;
   void close_all(errc why, const std::string& words);
   std::string port_words() const;
@@ -200,6 +201,13 @@ class endpoint {
   base::nanoseconds events_read_ = 0;      ///< by this thread, there being no helper
   base::nanoseconds port_down_since_ = 0;  ///< 0: it is up
   base::nanoseconds probed_ = base::steady_now();
+  base::nanoseconds silence_due_ = 0;  ///< the next look for it
+  // Completions come in order, so a queue that is never found empty still tells, after so many, what was in it once.
+  std::uint32_t entries_ = 0;         ///< room of the completion queue
+  base::nanoseconds told_until_ = 0;  ///< everything that was completed before is handled
+  base::nanoseconds telling_ = 0;     ///< it will be this, after `still_to_tell_` more
+  std::size_t still_to_tell_ = 0;
+  base::nanoseconds connecting_took_ = 0;  ///< in this gather
   bool receives_low_ = false;
   std::string remark_;  ///< what the device said last that may be why something fails
   std::uint32_t news_seen_ = ~std::uint32_t{0};

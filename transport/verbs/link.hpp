@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "transport/fabric.hpp"
 #include "transport/verbs/memory.hpp"
+#include "transport/verbs/mending.hpp"
 #include "transport/verbs/queue_pair.hpp"
 #include "transport/verbs/region.hpp"
 #include "transport/verbs/wire.hpp"
@@ -94,13 +95,6 @@ enum class link_state : std::uint8_t {
   down,
 };
 
-/// How far a broken link is.
-enum class mending : std::uint8_t {
-  draining,   ///< stopped; what had arrived or had been carried out is still told
-  asking,     ///< nothing comes any more, and the peer is told where we stand
-  listening,  ///< the new connection is made here; it is used once the peer listens, too
-};
-
 enum class access_state : std::uint8_t {
   closed,
   opening,  ///< the other side was asked
@@ -146,20 +140,16 @@ struct link {
   std::uint32_t puts_held = 0;  ///< puts among them that packets must not overtake
   std::uint32_t round = 0;
   std::uint32_t access_start = 0;  ///< its first packet sequence number
-  errc culprit = errc::success;    ///< broken: why the first of them failed
+  errc culprit = errc::link_down;  ///< broken: why the first of them failed
 
   // Its accesses to ours.
   queue_pair serving;
 
   // Mending.
-  std::uint32_t incarnation = 0;  ///< of the connection, or, broken, of the one to come
-  std::uint32_t start = 0;        ///< first packet sequence number of that
-  mending mends = mending::draining;
-  letter heard;                     ///< the peer's last for that incarnation
-  base::nanoseconds broken_at = 0;  ///< when it was last known to work
-  base::nanoseconds looked_at = 0;
+  mending mends;
+  std::uint32_t start = 0;  ///< first packet sequence number of the connection to come
   base::nanoseconds stopped_at = 0;
-  base::nanoseconds write_at = 0;  ///< the next letter
+  base::nanoseconds silenced_at = 0;  ///< stopped, and reset since then; 0: not yet
   base::nanoseconds mended_at = 0;
   std::uint32_t mended = 0;       ///< times, ever
   std::uint32_t short_lives = 0;  ///< connections in a row that broke soon
@@ -182,7 +172,9 @@ struct link {
   bool reachable() const noexcept { return state == link_state::up || state == link_state::broken; }
   bool up() const noexcept { return state == link_state::up; }
   /// Broken, and everything of the old connection is told: what still comes of it does not count.
-  bool is_drained() const noexcept { return state == link_state::broken && mends != mending::draining; }
+  bool is_drained() const noexcept {
+    return state == link_state::broken && mends.is() != mending::stage::draining;
+  }
   /// Flags that are handed to the device, and not known to be over.
   std::uint32_t flags_under_way() noexcept {
     std::uint32_t count = 0;

@@ -4,6 +4,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,23 +23,26 @@ std::uint32_t random_key() noexcept {
 
 }  // namespace
 
-mailbox::mailbox(const device_choice& device, ibv_pd* domain, ibv_comp_channel* channel)
-    : device_(device), key_(random_key()) {
+mailbox::mailbox(const device_choice& device, ibv_pd* domain, ibv_comp_channel* channel, std::uint32_t peers)
+    : device_(device),
+      key_(random_key()),
+      receives_(std::clamp(2 * peers, 48U, 512U)),
+      sends_(std::clamp(peers, 16U, 256U)) {
   static_assert(head_bytes + letter_bytes <= slot_size);
   completions_.reset(
-      ibv_create_cq(device.context.get(), static_cast<int>(receives + sends), nullptr, channel, 0));
+      ibv_create_cq(device.context.get(), static_cast<int>(receives_ + sends_), nullptr, channel, 0));
   if (!completions_) return;
-  slots_ = slot_pool(domain, receives + sends, slot_size);
+  slots_ = slot_pool(domain, receives_ + sends_, slot_size);
   if (!slots_) return;
   ibv_qp_init_attr attributes{};
   attributes.send_cq = attributes.recv_cq = completions_.get();
   attributes.qp_type = IBV_QPT_UD;
-  attributes.cap.max_send_wr = sends;
-  attributes.cap.max_recv_wr = receives;
+  attributes.cap.max_send_wr = sends_;
+  attributes.cap.max_recv_wr = receives_;
   attributes.cap.max_send_sge = attributes.cap.max_recv_sge = 1;
   handle_.reset(ibv_create_qp(domain, &attributes));
-  free_.reserve(sends);
-  arrived_.reserve(receives);
+  free_.reserve(sends_);
+  arrived_.reserve(receives_);
   if (handle_ && !start()) handle_.reset();
 }
 
@@ -57,8 +61,8 @@ bool mailbox::start() noexcept {
   if (ibv_modify_qp(handle_.get(), &to, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0) return false;
   failed_ = false;
   free_.clear();
-  for (std::uint32_t i = 0; i < sends; ++i) free_.push_back(receives + i);
-  for (std::uint32_t i = 0; i < receives; ++i) post_receive(i);
+  for (std::uint32_t i = 0; i < sends_; ++i) free_.push_back(receives_ + i);
+  for (std::uint32_t i = 0; i < receives_; ++i) post_receive(i);
   return true;
 }
 
@@ -67,7 +71,7 @@ void mailbox::restart() noexcept {
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_RESET;
   ibv_modify_qp(handle_.get(), &to, IBV_QP_STATE);
-  start();  // if it cannot, `failed_` stays, and the next look tries again
+  start();  // if it cannot, `failed_` stays, and `read` tries again
 }
 
 void mailbox::silence() noexcept {
@@ -87,9 +91,10 @@ void mailbox::post_receive(std::uint32_t slot) noexcept {
   if (ibv_post_recv(handle_.get(), &wr, &bad) != 0) failed_ = true;
 }
 
-void mailbox::send(ibv_ah* way, std::uint32_t number, std::uint32_t key,
+bool mailbox::send(ibv_ah* way, std::uint32_t number, std::uint32_t key,
                    std::span<const std::byte> text) noexcept {
-  if (silent_ || failed_ || free_.empty() || text.size() > letter_bytes) return;
+  if (silent_ || failed_) return true;
+  if (free_.empty() || text.size() > letter_bytes) return false;
   const std::uint32_t slot = free_.back();
   std::memcpy(slots_.at(slot), text.data(), text.size());
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(slots_.at(slot)), static_cast<std::uint32_t>(text.size()),
@@ -107,6 +112,7 @@ void mailbox::send(ibv_ah* way, std::uint32_t number, std::uint32_t key,
     free_.pop_back();
   else
     failed_ = true;
+  return true;
 }
 
 void mailbox::look() {
@@ -121,7 +127,7 @@ void mailbox::look() {
       if (wc.wr_id != name(slot)) continue;  // of an older life
       if (wc.status != IBV_WC_SUCCESS)
         failed_ = true;
-      else if (slot >= receives)
+      else if (slot >= receives_)
         free_.push_back(slot);
       else if (wc.byte_len >= head_bytes && wc.byte_len <= slot_size)
         arrived_.push_back({slot, wc.byte_len - static_cast<std::uint32_t>(head_bytes)});
@@ -138,7 +144,7 @@ bool mailbox::arm() noexcept {
     armed_ = true;
   }
   look();
-  return arrived_.empty() && !failed_;
+  return arrived_.empty();
 }
 
 }  // namespace verbena::transport::verbs

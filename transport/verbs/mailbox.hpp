@@ -3,6 +3,7 @@
 // which is looked at rarely. It must not know what letters say.
 #pragma once
 
+#include "base/clock.hpp"
 #include "transport/verbs/device.hpp"
 #include "transport/verbs/memory.hpp"
 #include "transport/verbs/objects.hpp"
@@ -18,8 +19,8 @@ class mailbox {
  public:
   static constexpr std::size_t letter_bytes = 128;  ///< the longest letter
 
-  /// Empty (operator bool) if the device has none. All it is made of outlives it.
-  mailbox(const device_choice& device, ibv_pd* domain, ibv_comp_channel* channel);
+  /// Empty (operator bool) if the device has none. All it is made of outlives it. `peers`: who may all write at once.
+  mailbox(const device_choice& device, ibv_pd* domain, ibv_comp_channel* channel, std::uint32_t peers);
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
 
@@ -27,12 +28,12 @@ class mailbox {
   std::uint32_t number() const noexcept { return handle_->qp_num; }
   std::uint32_t key() const noexcept { return key_; }
 
-  /// Best effort: without room, or with the port down, it is as if it was lost.
-  void send(ibv_ah* way, std::uint32_t number, std::uint32_t key, std::span<const std::byte> text) noexcept;
+  /// False: there was no room for it. With the port down it is lost.
+  bool send(ibv_ah* way, std::uint32_t number, std::uint32_t key, std::span<const std::byte> text) noexcept;
 
   /// Hands out what has come: `take(bytes)`. Bytes are valid during the call.
   template <class Take>
-  std::size_t read(Take&& take) {
+  std::size_t read(base::nanoseconds now, Take&& take) {
     look();
     std::size_t count = 0;
     for (const arrived& a : arrived_) {
@@ -41,19 +42,24 @@ class mailbox {
       ++count;
     }
     arrived_.clear();
-    if (failed_) restart();
+    if (failed_ && now >= restart_at_) {
+      restart_at_ = now + between_restarts;
+      restart();
+    }
     return count;
   }
 
   /// The next letter makes an event on the channel. False: one is there.
   bool arm() noexcept;
+  /// It has to be started anew, which `read` does now and then.
+  bool has_failed() const noexcept { return failed_ && !silent_; }
   /// It neither sends nor receives any more; for tests.
   void silence() noexcept;
 
  private:
   static constexpr std::size_t head_bytes =
       40;  // in front of each datagram the device writes where it came from
-  static constexpr std::uint32_t receives = 48, sends = 16;
+  static constexpr base::nanoseconds between_restarts = 50 * base::millisecond;
 
   struct arrived {
     std::uint32_t slot;
@@ -68,6 +74,8 @@ class mailbox {
 
   const device_choice& device_;
   std::uint32_t key_ = 0;
+  std::uint32_t receives_ = 0, sends_ = 0;  ///< slots
+  base::nanoseconds restart_at_ = 0;
   std::uint32_t life_ = 0;  ///< how often it was started: completions of an older life mean nothing
   bool failed_ = false;
   bool armed_ = false;

@@ -48,8 +48,7 @@ void endpoint::on_failure(link& of, owner as, const ibv_wc& wc) {
 
 /// True: there was something.
 bool endpoint::look_at_device(base::nanoseconds now) {
-  const bool probes = now - probed_ >= probe_interval();
-  if (probes || (!watcher_ && now - events_read_ >= event_interval)) {
+  if (now - events_read_ >= (watcher_ ? probe_interval() : event_interval)) {
     events_read_ = now;
     events_->read();
   }
@@ -64,7 +63,6 @@ bool endpoint::look_at_device(base::nanoseconds now) {
         fmt::format("{}: no link for {} s: is its cable in, and its interface up (rdma link, ip link)? {}",
                     device_.text(), how_.link_timeout / base::second, port_words()));
   }
-  if (probes) probe_the_silent(now);  // behind the events: with the port down a probe would fail at once
   return found;
 }
 
@@ -80,7 +78,7 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
       return;
     case consequence::port_up:
       remark_ = words + ".";
-      return on_port_up();
+      return on_port_up(now);
     case consequence::address:
       return on_address_change(event);
     case consequence::receives_low:
@@ -90,8 +88,10 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
       // Of the other two a failed access tells, which is done again where it should be.
       const auto found = roles_.find(event.number);
       if (found != roles_.end() && found->second.as == owner::packets && found->second.of->up())
-        close(*found->second.of, errc::link_down,
-              fmt::format("{} to rank {}, packets: {}", device_.text(), found->second.of->who.index, words));
+        break_off(
+            *found->second.of, errc::link_down,
+            fmt::format("{} to rank {}, packets: {}", device_.text(), found->second.of->who.index, words),
+            now);
       return;
     }
     case consequence::all:
@@ -103,7 +103,8 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
 }
 
 /// What was under way when the port went down should have failed, or been tried again; Soft-RoCE at times does neither.
-void endpoint::on_port_up() {
+/// The time without the port is over; that to mend a link begins.
+void endpoint::on_port_up(base::nanoseconds now) {
   const base::nanoseconds since = std::exchange(port_down_since_, 0);
   if (since == 0) return;
   for (auto& l : links_)
@@ -111,7 +112,7 @@ void endpoint::on_port_up() {
       break_off(
           *l, errc::link_down,
           fmt::format("{} to rank {}: the port was down. {}", device_.text(), l->who.index, port_words()),
-          since);
+          now);
 }
 
 /// Connections that are made keep the address they have; but with it gone, answers may not find the way back.
@@ -148,45 +149,51 @@ base::nanoseconds endpoint::probe_interval() const noexcept {
 }
 
 /// Who only waits posts nothing that could fail. So whoever was silent for a while gets an empty RDMA Write: its device
-/// answers, without a receive or its processor, and if it does not, the write fails as any request does.
-void endpoint::probe_the_silent(base::nanoseconds now) {
-  probed_ = now;
+/// answers, without a receive or its processor, and if it does not, the write fails as any request does. And what was posted
+/// has to end in time, as far as the completions tell that were handled: a rank that computed for long is behind with them.
+void endpoint::look_for_silence(base::nanoseconds now) {
+  const bool probes = now - probed_ >= probe_interval();
+  if (probes) probed_ = now;
+  silence_due_ = now + probe_interval() / 2;
   if (port_down_since_ != 0) return;  // it would fail here, and there is time yet
   for (auto& l : links_) {
     if (!l || !l->up() || l->said_bye) continue;
-    const bool silent = l->arrived == l->probed_at;
-    l->probed_at = l->arrived;
-    // Of what was posted when it was looked at last, the last that is signalled is over. Or else it is looked at again.
-    if (l->awaited_since != 0 && static_cast<std::int32_t>(l->packets.retired - l->awaited) > 0)
-      l->awaited_since = 0;
-    if (l->awaited_since != 0) {
-      if (now - l->awaited_since >= longest_silence)
-        break_off(
-            *l, errc::peer_failed,
-            fmt::format(
-                "{} to rank {}, packets: neither an answer nor an error in {} s: is that process alive, "
-                "and are both links up? {}",
-                device_.text(), l->who.index, (now - l->awaited_since) / base::second, port_words()),
-            l->awaited_since);
+    const queue_pair& q = l->packets;
+    const bool silent = probes && l->arrived == l->probed_at;
+    if (probes) l->probed_at = l->arrived;
+    if (l->awaited_since != 0 && static_cast<std::int32_t>(q.retired - l->awaited) > 0) l->awaited_since = 0;
+    if (l->awaited_since == 0) {
+      l->awaited = q.posted - q.posted % signal_every - 1;  // the last one that tells, if it is not over yet
+      const bool waits = static_cast<std::int32_t>(q.retired - l->awaited) <= 0;
+      if (!waits && !(probes && (silent || q.outstanding() != 0) && probe(*l))) continue;
+      l->awaited_since = now;
+    } else if (told_until_ - l->awaited_since >= longest_silence) {
+      break_off(*l, errc::peer_failed,
+                fmt::format(
+                    "{} to rank {}, packets: neither an answer nor an error in {} s: is that process alive, "
+                    "and are both links up? {}",
+                    device_.text(), l->who.index, (now - l->awaited_since) / base::second, port_words()),
+                now - longest_silence);
       continue;
     }
-    if (!silent && l->packets.outstanding() == 0) continue;
-    l->awaited_since = now;
-    if (tokens_ <= 0 || l->packets.outstanding() + 1 >= l->slots.size()) {
-      l->awaited = l->packets.posted - l->packets.posted % signal_every - 1;
-      continue;
-    }
-    const std::uint32_t number = l->packets.posted;
-    l->awaited = number;
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.wr_id = name(request::packet, *l, number);
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    if (ibv_post_send(l->packets.get(), &wr, &bad) != 0) continue;
-    l->slots[number % l->slots.size()] = link::no_slot;
-    ++l->packets.posted;
-    --tokens_;
+    silence_due_ = std::min(silence_due_, std::max(l->awaited_since + longest_silence, now + event_interval));
   }
+}
+
+/// False: there is no room for it.
+bool endpoint::probe(link& to) noexcept {
+  if (tokens_ <= 0 || to.packets.outstanding() + 1 >= to.slots.size()) return false;
+  const std::uint32_t number = to.packets.posted;
+  ibv_send_wr wr{}, *bad = nullptr;
+  wr.wr_id = name(request::packet, to, number);
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  if (ibv_post_send(to.packets.get(), &wr, &bad) != 0) return false;
+  to.slots[number % to.slots.size()] = link::no_slot;
+  to.awaited = number;
+  ++to.packets.posted;
+  --tokens_;
+  return true;
 }
 
 void endpoint::close_all(errc why, const std::string& words) {
