@@ -67,8 +67,8 @@ void endpoint::stop(link& of) noexcept {
 bool endpoint::drain(link& of) {
   if (of.silenced_at == 0) {
     const bool flushed = of.packets.outstanding() == 0 && of.accesses.outstanding() == 0;
-    const base::nanoseconds took = now_ - of.stopped_at;
-    if (told_until_ <= of.stopped_at || took < stragglers || (!flushed && took < longest_flush)) return false;
+    const base::nanoseconds took = told_until_ - of.stopped_at;
+    if (took < stragglers || (!flushed && took < longest_flush)) return false;
     of.start = of.packets.fresh_start();
     if (of.accesses) of.access_start = of.accesses.fresh_start();
     of.serving.silence();

@@ -67,7 +67,8 @@ void endpoint::bury_the_closed() {
   for (std::size_t i = 0; i < closing_.size();) {
     link& l = *closing_[i];
     const bool flushed = l.packets.outstanding() == 0 && l.accesses.outstanding() == 0;
-    if (told_until_ <= l.closing_since || (!flushed && now_ - l.closing_since < longest_flush)) {
+    const base::nanoseconds took = told_until_ - l.closing_since;
+    if (took <= 0 || (!flushed && took < longest_flush)) {
       ++i;
       continue;
     }
