@@ -97,7 +97,7 @@ struct pair {
     return true;
   }
 
-  const repair afterwards;
+  const repair afterwards{};
   const peer zero{0}, one{1};
   report found;
   bench<verbs_set> both{2, found};
@@ -116,7 +116,7 @@ struct pair {
 }  // namespace
 
 TEST_CASE("a port that goes down and comes back costs no packet, put, get or flag", "[verbs][faults]") {
-  const repair afterwards;
+  const repair afterwards{};
   pair p;
   p.send(0, 1);
   p.send(1, 1);
@@ -172,7 +172,7 @@ TEST_CASE("a port that goes down and comes back costs no packet, put, get or fla
 }
 
 TEST_CASE("what a flag tells of is not done again, although its answer was lost", "[verbs][faults]") {
-  const repair afterwards;
+  const repair afterwards{};
   pair p;
   p.flag();
   REQUIRE(p.within(10 * base::second, [&] { return p.is_over(); }));
@@ -207,7 +207,7 @@ namespace {
 void leave_without_a_port(bool notices) {
   using verbena::transport::verbs::verbs_fabric;
   verbena::transport::verbs::options how;
-  const repair afterwards;
+  const repair afterwards{};
   recorder seen;
   seen.polling = true;
   verbs_fabric stays(peer{0}, 2, nullptr, how);
@@ -278,7 +278,7 @@ struct strangers {
       ++sent[from][to];
   }
 
-  const repair afterwards;
+  const repair afterwards{};
   std::vector<recorder> seen;
   std::vector<std::unique_ptr<verbs_fabric>> all;
   std::vector<std::vector<std::uint64_t>> sent;
@@ -303,7 +303,7 @@ TEST_CASE("a rank that was busy does not take a healthy link for dead", "[verbs]
   s.all[0]->arm();
   s.poll(0);
   CHECK(s.seen[0].packets() == 128);
-  for (const std::uint32_t other : {1, 2, 3}) {
+  for (const std::uint32_t other : {1U, 2U, 3U}) {
     CAPTURE(other);
     CHECK(s.all[0]->explain(peer{other}).find("anew") == std::string::npos);
   }
@@ -322,7 +322,7 @@ TEST_CASE("others' messages do not keep a rank from giving up a link in time", "
   std::uint64_t never_empty = 0, packets = 0;
   while (s.seen[0].count(event::kind::down) == 0 && base::steady_now() - start < 8 * base::second) {
     s.seen[0].events.clear();
-    for (const std::uint32_t from : {1, 2}) {
+    for (const std::uint32_t from : {1U, 2U}) {
       s.poll(from);
       s.flood(from, 0);
     }
