@@ -130,7 +130,7 @@ class Guest:
             ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus), "-m", str(memory),
              "-display", "none", "-serial", "stdio", "-monitor", "none", "-no-reboot", *devices,
              "-kernel", str(bed.image()), "-initrd", str(bed.initramfs),
-             "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+             "-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check",
              "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
              "-virtfs", f"local,path={self.share},mount_tag=guest,security_model=none"],
             stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT)
