@@ -237,9 +237,6 @@ void packets_through_flaps(line& to, int guest, int times, int down_s) {
   to.meet();
 }
 
-void flap_of_a_second(line& to, int guest) {
-  packets_through_flaps(to, guest, 1, 1);
-}
 void flap_of_four_seconds(line& to, int guest) {
   packets_through_flaps(to, guest, 1, 4);
 }
@@ -248,7 +245,7 @@ void three_flaps(line& to, int guest) {
 }
 
 /// A put and a get of 2 MiB each are under way when the port goes down, both ways.
-void large_accesses(line& to, int guest, int down_s) {
+void large_accesses(line& to, int guest) {
   constexpr std::size_t large = 2 << 20;
   side s(to, guest, patient());
   std::vector<std::byte> source(large), target(large), exposed(large), back(large);
@@ -261,7 +258,7 @@ void large_accesses(line& to, int guest, int down_s) {
   const auto out = s.fabric->register_memory({exposed.data(), large});
   expect(static_cast<bool>(in) && static_cast<bool>(out), "memory is registered");
   const keys there = to.exchange(keys{in.key(), out.key()});
-  flap(guest, 1, down_s);
+  flap(guest, 1, 3);
   const base::nanoseconds start = base::steady_now();
   do {  // until it was under way when the port went down
     tracked put(s.seen), get(s.seen);
@@ -280,13 +277,6 @@ void large_accesses(line& to, int guest, int down_s) {
   to.meet();
   expect(matches(target, s.other.index), "what was put is what was sent");
   to.meet();
-}
-
-void large_accesses_one_second(line& to, int guest) {
-  large_accesses(to, guest, 1);
-}
-void large_accesses_four_seconds(line& to, int guest) {
-  large_accesses(to, guest, 4);
 }
 
 /// Additions, one at a time, and flags, several at a time, while the port goes down and comes back twice.
@@ -374,7 +364,7 @@ void too_long(line& to, int guest) {
   s.await_packets(1);
   to.meet();
   const base::nanoseconds start = base::steady_now();
-  flap(guest, 1, 12);
+  flap(guest, 1, 8);
   s.within(20 * base::second, [&] { return s.down() != nullptr || (s.try_send(1, 10), false); });
   const base::nanoseconds took = base::steady_now() - start;
   const std::string words = s.fabric->last_words(s.other);
@@ -526,7 +516,6 @@ TEST_CASE("packets and puts arrive from machine to machine", "[verbs]") {
 }
 
 TEST_CASE("a port that comes back costs no packet, and doubles none", "[verbs][faults]") {
-  play(flap_of_a_second);
   play(flap_of_four_seconds);
 }
 
@@ -535,8 +524,7 @@ TEST_CASE("a port that flaps three times in a row costs no packet either", "[ver
 }
 
 TEST_CASE("a put and a get go on when the port comes back", "[verbs][faults]") {
-  play(large_accesses_one_second);
-  play(large_accesses_four_seconds);
+  play(large_accesses);
 }
 
 TEST_CASE("a flag arrives once, and of an addition that was under way nobody knows", "[verbs][faults]") {
