@@ -1,9 +1,10 @@
 #include "launcher/keeper.hpp"
 
 #include "base/check.hpp"
+#include "base/cores.hpp"
 #include "base/fd_passing.hpp"
 #include "launcher/descent.hpp"
-#include "launcher/spawn.hpp"
+#include "launcher/start_crew.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -57,15 +58,26 @@ std::vector<unsigned long> affinity_mask(const std::vector<unsigned>& cpus) {
   return mask;
 }
 
+/// Ranks that start at the same time, but for one, which the keeper starts itself.
+unsigned helpers_for(const rank_plan& plan) {
+  constexpr std::size_t most = 8;
+  return static_cast<unsigned>(std::clamp(std::min(base::mask_cpus().size(), plan.local_ranks.size()), 1UL, most) - 1);
+}
+
 class keeper {
  public:
-  keeper(const rank_plan& plan, base::unique_fd socket) : plan_(plan), socket_(std::move(socket)) {}
+  keeper(const rank_plan& plan, base::unique_fd socket)
+      : plan_(plan),
+        socket_(std::move(socket)),
+        paths_(plan.programs.size()),
+        crew_(helpers_for(plan), [this](const start_task& task, const spawn_result& result) { on_start(task, result); }) {}
   [[noreturn]] void run();
 
  private:
   void obey();
   void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
              base::unique_fd errors);
+  void on_start(const start_task& task, const spawn_result& result);
   void signal_ranks(int signal, bool from_terminal);
   void resume_ranks();
   void reap();
@@ -81,6 +93,8 @@ class keeper {
   pid_t shares_terminal_ = -1;            // the rank that stays in the terminal's foreground group
   bool killing_ = false;                  // start nothing more
   bool none_left_ = false;                // nothing to wait for, as of the last look
+  std::vector<std::string> paths_;        // of each program, once it has been looked for
+  start_crew crew_;
 };
 
 void keeper::run() {
@@ -94,8 +108,9 @@ void keeper::run() {
   ::dup2(nothing_.get(), 2);
   if (plan_.input_rank < 0) ::dup2(nothing_.get(), 0);
   while (true) {
-    pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {children_.get(), POLLIN, 0}};
-    ::poll(ready, 2, killing_ && !none_left_ ? 10 : -1);
+    pollfd ready[3] = {{socket_.get(), POLLIN, 0}, {children_.get(), POLLIN, 0}, {crew_.event_fd(), POLLIN, 0}};
+    ::poll(ready, 3, killing_ && !none_left_ ? 10 : -1);
+    if (ready[2].revents != 0) crew_.collect();
     if (ready[1].revents != 0) reap();
     if (ready[0].revents != 0) obey();
     if (killing_ && !none_left_) {
@@ -152,41 +167,51 @@ void keeper::obey() {
 void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
                    base::unique_fd errors) {
   const std::vector<std::uint32_t>& here = plan_.local_ranks;
-  std::vector<std::string> own = {
+  auto task = std::make_unique<start_task>();
+  task->rank = rank;
+  task->own = {
       fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.program_of.size()),
       fmt::format("VERBENA_LOCAL_RANK={}", std::lower_bound(here.begin(), here.end(), rank) - here.begin()),
       fmt::format("VERBENA_LOCAL_SIZE={}", here.size()), fmt::format("PMIX_RANK={}", rank)};
-  std::vector<char*> arguments, environment;
   const auto point = [](std::vector<char*>& to, const std::vector<std::string>& strings) {
     for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));
   };
-  point(arguments, plan_.programs[plan_.program_of[rank]]);
-  point(environment, plan_.environment);
-  point(environment, added_);
-  point(environment, own);
-  arguments.push_back(nullptr);
-  environment.push_back(nullptr);
+  const std::uint32_t program = plan_.program_of[rank];
+  point(task->arguments, plan_.programs[program]);
+  point(task->environment, plan_.environment);
+  point(task->environment, added_);
+  point(task->environment, task->own);
+  if (paths_[program].empty()) paths_[program] = find_program(task->arguments.front(), task->environment);
+  task->program = paths_[program];
+  task->arguments.push_back(nullptr);
+  task->environment.push_back(nullptr);
+  task->mask = affinity_mask(cpus);
+  task->output = std::move(output);
+  task->errors = std::move(errors);
+  task->reads = static_cast<int>(rank) == plan_.input_rank;
+  task->reads_terminal = task->reads && ::isatty(0) == 1;
 
-  const bool reads = static_cast<int>(rank) == plan_.input_rank;
-  const bool reads_terminal = reads && ::isatty(0) == 1;
-  spawn_request request;
-  const std::string program = find_program(arguments.front(), environment);
-  request.program = program.c_str();
-  request.arguments = arguments.data();
-  request.environment = environment.data();
+  spawn_request& request = task->request;
+  request.program = task->program.c_str();
+  request.arguments = task->arguments.data();
+  request.environment = task->environment.data();
   request.directory = plan_.directory.empty() ? nullptr : plan_.directory.c_str();
-  request.input = reads ? 0 : nothing_.get();
-  request.output = output.get();
-  request.errors = errors.get();
+  request.input = task->reads ? 0 : nothing_.get();
+  request.output = task->output.get();
+  request.errors = task->errors.get();
   request.kept = plan_.segment_fd;
-  request.own_group = !reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
+  request.own_group = !task->reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
   request.signal_mask = plan_.signal_mask;
-  const std::vector<unsigned long> mask = affinity_mask(cpus);
-  request.cpus = mask;
-  const spawn_result result =
-      killing_ ? spawn_result{-1, start_step::make_process, ECANCELED} : spawn(request);
+  request.cpus = task->mask;
+  if (killing_)
+    on_start(*task, {-1, start_step::make_process, ECANCELED});
+  else
+    crew_.start(std::move(task));
+}
+
+void keeper::on_start(const start_task& task, const spawn_result& result) {
   keeper_report answer;
-  answer.rank = rank;
+  answer.rank = task.rank;
   if (result.pid < 0) {
     answer.what = keeper_report::kind::start_failed;
     answer.step = result.step;
@@ -195,14 +220,15 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
     answer.what = keeper_report::kind::started;
     answer.pid = result.pid;
     answer.value = result.binding_error;
-    ranks_[result.pid] = rank;
-    if (reads_terminal) shares_terminal_ = result.pid;
+    ranks_[result.pid] = task.rank;
+    if (task.reads_terminal) shares_terminal_ = result.pid;
   }
-  if (reads) ::dup2(nothing_.get(), 0);  // only the rank holds the input open now
+  if (task.reads) ::dup2(nothing_.get(), 0);  // only the rank holds the input open now
   report(answer);
 }
 
 void keeper::signal_ranks(int signal, bool from_terminal) {
+  crew_.settle();  // whoever was to start before it gets it
   for (const auto& [pid, rank] : ranks_) {
     if (pid != shares_terminal_)
       ::kill(-pid, signal);
@@ -214,6 +240,7 @@ void keeper::signal_ranks(int signal, bool from_terminal) {
 /// None that runs gets the signal: a program may have a use of its own for it, and it would take the stop away from a debugger
 /// that is just attaching.
 void keeper::resume_ranks() {
+  crew_.settle();
   const std::vector<pid_t> stopped = stopped_groups();
   for (const auto& [pid, rank] : ranks_)
     if (std::binary_search(stopped.begin(), stopped.end(), ::getpgid(pid))) ::kill(pid == shares_terminal_ ? pid : -pid, SIGCONT);
@@ -226,9 +253,11 @@ void keeper::reap() {
   std::vector<keeper_report> ended;
   int status = 0;
   while (true) {
+    const bool more_may_come = crew_.busy();  // looked at first: what is there then, waitpid knows
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
-    none_left_ = pid < 0 && errno == ECHILD;
+    none_left_ = pid < 0 && errno == ECHILD && !more_may_come;
     if (pid <= 0) break;
+    crew_.settle(pid);
     const auto at = ranks_.find(pid);
     if (at == ranks_.end()) continue;  // an orphan that came to us
     ended.push_back({keeper_report::kind::exited, start_step::execute, at->second, pid, status});
@@ -249,8 +278,12 @@ void keeper::report(const keeper_report& what) {
 
 void keeper::end_all() {
   // A normal end finds nothing to wait for, and does not look through /proc.
-  for (pid_t pid; (pid = ::waitpid(-1, nullptr, WNOHANG)) >= 0 || errno != ECHILD;) {
+  while (true) {
+    const bool more_may_come = crew_.busy();
+    const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
     if (pid > 0) continue;
+    if (pid < 0 && errno == ECHILD && !more_may_come) break;
+    crew_.collect();
     kill_descent();
     timespec pause{0, 2'000'000};
     sigset_t child;

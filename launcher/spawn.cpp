@@ -27,7 +27,8 @@ void leave() {
   ::syscall(SYS_exit_group, 127);
 }
 
-/// Runs in the child on the keeper's memory: system calls and writes to `result` only.
+/// Runs in the child on the keeper's memory: system calls and writes to `result` only. Its errno is that of the thread that
+/// waits for it.
 int child_main(void* argument) {
   const child_view& view = *static_cast<child_view*>(argument);
   const spawn_request& r = *view.request;
@@ -85,8 +86,10 @@ class child_stack {
 
 }  // namespace
 
-spawn_result spawn(const spawn_request& request) {
-  static child_stack stack;  // for all ranks of the job, and as long as the keeper
+spawn_result spawn(const spawn_request& request, std::atomic<pid_t>* number) {
+  static_assert(sizeof(std::atomic<pid_t>) == sizeof(pid_t) && std::atomic<pid_t>::is_always_lock_free);
+  std::atomic<pid_t> unused{0};
+  thread_local child_stack stack;  // for one rank after the other, and as long as the keeper
   std::size_t arguments = 0;
   while (request.arguments[arguments] != nullptr) ++arguments;
   // For a script without a first line execvpe makes a list of the arguments there.
@@ -97,12 +100,13 @@ spawn_result spawn(const spawn_request& request) {
   const pid_t pid =
       top == nullptr
           ? -1
-          : ::clone(&child_main, top, CLONE_VM | CLONE_VFORK | SIGCHLD, static_cast<void*>(&view));
+          : ::clone(&child_main, top, CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD, static_cast<void*>(&view),
+                    reinterpret_cast<pid_t*>(number != nullptr ? number : &unused));
   if (pid < 0) {
     result.step = start_step::make_process;
     result.error = errno;
   } else if (result.error != 0) {
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {  // unless another thread has seen its end already
     }
   } else {
     result.pid = pid;

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <csignal>
 #include <span>
 
@@ -32,7 +33,8 @@ struct spawn_result {
   int binding_error = 0;  ///< the rank runs, but where it likes
 };
 
-/// The caller must be single-threaded and have all signals blocked.
-spawn_result spawn(const spawn_request& request);
+/// Holds the calling thread, and no other, until the rank executes; on that thread's end the rank is killed. All signals must be
+/// blocked. `number`: where the kernel writes the number of the process before it runs.
+spawn_result spawn(const spawn_request& request, std::atomic<pid_t>* number = nullptr);
 
 }  // namespace verbena::launcher
