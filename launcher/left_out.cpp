@@ -8,14 +8,28 @@ int munge_encode(char** credential, void*, const void*, int) {
   *credential = nullptr;
   return 1;  // EMUNGE_SNAFU
 }
-int munge_decode(const char*, void*, void**, int*, unsigned*, unsigned*) { return 1; }
-const char* munge_strerror(int) { return "libmunge is not part of rdmarun"; }
+int munge_decode(const char*, void*, void**, int*, unsigned*, unsigned*) {
+  return 1;
+}
+const char* munge_strerror(int) {
+  return "libmunge is not part of rdmarun";
+}
 
-void* udev_new() { return nullptr; }
-void* udev_unref(void*) { return nullptr; }
-void* udev_device_new_from_subsystem_sysname(void*, const char*, const char*) { return nullptr; }
-const char* udev_device_get_property_value(void*, const char*) { return nullptr; }
-void* udev_device_unref(void*) { return nullptr; }
+void* udev_new() {
+  return nullptr;
+}
+void* udev_unref(void*) {
+  return nullptr;
+}
+void* udev_device_new_from_subsystem_sysname(void*, const char*, const char*) {
+  return nullptr;
+}
+const char* udev_device_get_property_value(void*, const char*) {
+  return nullptr;
+}
+void* udev_device_unref(void*) {
+  return nullptr;
+}
 
 }  // extern "C"
 

@@ -36,6 +36,7 @@ bool local_node::fork_keeper(rank_plan plan) {
 void local_node::prepare_server() {
   keep_hwloc_small();
   pmix_.prepare();
+  fill_heap();
 }
 
 const bound_job& local_node::bind(binding policy, mapping map, const std::vector<unsigned>& mask,

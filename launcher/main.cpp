@@ -13,7 +13,6 @@
 #include "launcher/text.hpp"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -143,8 +142,7 @@ int begin(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace verbena::launcher;
-  ::mallopt(M_ARENA_MAX,
-            1);  // libpmix's threads share ours: a heap of their own costs them a tenth of a millisecond each
+  arrange_heap();
   open_missing_descriptors();
   int status = status_launcher;
   try {

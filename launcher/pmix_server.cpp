@@ -292,8 +292,12 @@ void pmix_server::prepare() {
   // A namespace that nobody can guess is the proof; credentials by user id would refuse ranks in user
   // namespaces.
   ::setenv("PMIX_MCA_psec", "none", 0);
+  // Files with parameters for libpmix are meant for its clients and tools; to read them, comments and all, takes a tenth of
+  // all its instructions. What a user puts into the environment counts.
+  ::setenv("PMIX_MCA_mca_base_param_files", "none", 0);
   // Its plugins are for compression and for batch systems: looking for them costs more than they are worth here.
   ::setenv("PMIX_MCA_mca_base_component_disable_dlopen", "1", 0);
+  ::setenv("PMIX_MCA_mca_base_component_path", "", 0);
   ::setenv("PMIX_MCA_pcompress_base_silence_warning", "1", 0);
 
   static pmix_server_module_t callbacks{};  // libpmix copies it, but may look at it later in other releases

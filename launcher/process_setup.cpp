@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <exception>
 
 namespace verbena::launcher {
@@ -30,6 +33,22 @@ void uncover() {
 }
 
 }  // namespace
+
+constexpr std::size_t heap_bytes = 768 * 1024;  // what libpmix's server takes for itself
+
+void arrange_heap() {
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_TOP_PAD, static_cast<int>(heap_bytes));
+  ::mallopt(M_TRIM_THRESHOLD, static_cast<int>(4 * heap_bytes));
+  void* volatile grown = std::malloc(100 * 1024);  // larger than what is left of the first heap: it grows now
+  std::free(grown);
+}
+
+void fill_heap() {
+  const auto end = reinterpret_cast<std::uintptr_t>(::sbrk(0)) & ~std::uintptr_t{4095};
+  // Older kernels do not know it: then each page comes when it is touched.
+  ::madvise(reinterpret_cast<void*>(end - heap_bytes), heap_bytes, 23 /* MADV_POPULATE_WRITE, Linux 5.14 */);
+}
 
 void open_missing_descriptors() {
   for (int fd = 0; fd <= 2; ++fd)

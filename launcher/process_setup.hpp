@@ -9,6 +9,12 @@
 
 namespace verbena::launcher {
 
+/// One heap for all threads, since another one for each of libpmix's costs it a tenth of a millisecond, and large enough for them.
+void arrange_heap();
+/// Has the kernel provide the heap's pages at once. Meant for a thread that has time, while another one fills them: page by page
+/// it takes that one longer.
+void fill_heap();
+
 /// Fills closed descriptors 0 to 2 with /dev/null, so that nothing else lands there.
 void open_missing_descriptors();
 

@@ -23,7 +23,8 @@ start_crew::start_crew(unsigned helpers, on_result tell)
 
 void start_crew::help(helper& self) const {
   while (true) {
-    for (int seen; (seen = self.now.load(std::memory_order_acquire)) != working;) self.now.wait(seen);  // task is visible
+    for (int seen; (seen = self.now.load(std::memory_order_acquire)) != working;)
+      self.now.wait(seen);  // task is visible
     self.result = spawn(self.task->request, &self.pid);
     self.now.store(done, std::memory_order_release);  // with the result
     self.now.notify_one();
