@@ -112,9 +112,12 @@ void endpoint::make_queues(std::uint32_t peers) {
   incoming_ = slot_pool(domain_.get(), receives, slot_bytes);
   check_memory(static_cast<bool>(incoming_), "packets that come in", receives * slot_bytes);
   // A packet keeps its slot until its peer has given its room back.
-  const std::uint32_t out = std::max(peers, 1U) * lease_ + words_per_peer;
+  const std::uint32_t out = std::max(peers, 1U) * lease_;
   outgoing_ = slot_pool(domain_.get(), out, slot_bytes);
   check_memory(static_cast<bool>(outgoing_), "packets that go out", out * slot_bytes);
+  const std::uint32_t small = out + words_per_peer;
+  small_ = slot_pool(domain_.get(), small, small_slot_bytes);
+  check_memory(static_cast<bool>(small_), "small packets that go out", small * small_slot_bytes);
   words_ = slot_pool(domain_.get(), access_ring::most, sizeof(std::uint64_t));
   check_memory(static_cast<bool>(words_), "atomics", access_ring::most * sizeof(std::uint64_t));
 

@@ -36,6 +36,8 @@ inline constexpr std::size_t payload_bytes = 8192;
 /// Of so many packets in a row one asks for a completion, which tells of all before it.
 inline constexpr std::uint32_t signal_every = 16;
 inline constexpr std::size_t slot_bytes = (sizeof(packet_head) + payload_bytes + 63) / 64 * 64;
+/// Packets up to this size, their heads included, lie close together until they need not be sent again.
+inline constexpr std::size_t small_slot_bytes = 256;
 
 class endpoint {
  public:
@@ -93,6 +95,7 @@ class endpoint {
   link* find(peer to) const noexcept { return to.index < links_.size() ? links_[to.index].get() : nullptr; }
 
   // sending.cpp
+  slot_pool& pool_for(std::size_t bytes) noexcept { return bytes <= small_slot_bytes ? small_ : outgoing_; }
   bool post_packet(link& to, std::byte* data, std::size_t bytes) noexcept;
   bool send_again(link& to) noexcept;
   void given_back(link& of, std::uint32_t number) noexcept;
@@ -168,6 +171,7 @@ class endpoint {
   receive_queue_handle receives_;
   slot_pool incoming_;
   slot_pool outgoing_;
+  slot_pool small_;  ///< for packets of at most small_slot_bytes, and control words
   slot_pool words_;  ///< 8 bytes each: where atomics leave old values
   std::unique_ptr<registrations> registered_;
   std::unique_ptr<device_events> events_;

@@ -23,17 +23,18 @@ std::byte* endpoint::prepare(peer to, std::size_t size, post_result& result) noe
     result = post_result::down;
     return nullptr;
   }
+  slot_pool& pool = pool_for(sizeof(packet_head) + size);
   // A put that is not acknowledged may still be on its way, on a queue pair of its own.
   if (!l->up() || l->posted != l->sent || l->puts_held != 0 || l->sent - l->given_back >= l->window ||
       tokens_ <= tokens_for_words || l->packets.outstanding() + requests_for_words >= l->slots.size() ||
-      !outgoing_.any()) {
+      !pool.any()) {
     result = post_result::again;
     return nullptr;
   }
   preparing_ = l;
   preparing_bytes_ = sizeof(packet_head) + size;
-  preparing_slot_ = outgoing_.take();
-  return outgoing_.at(preparing_slot_) + sizeof(packet_head);
+  preparing_slot_ = pool.take();
+  return pool.at(preparing_slot_) + sizeof(packet_head);
 }
 
 void endpoint::commit(envelope head) noexcept {
@@ -41,7 +42,7 @@ void endpoint::commit(envelope head) noexcept {
   std::uint32_t sequence = ++l.sent;
   if (sequence == 0) sequence = 1;  // marks control words; the receiver counts by itself
   const packet_head first{{sequence, l.received}, head};
-  std::byte* const data = outgoing_.at(preparing_slot_);
+  std::byte* const data = pool_for(preparing_bytes_).at(preparing_slot_);
   std::memcpy(data, &first, sizeof first);
   l.kept_of(l.sent) = {preparing_slot_, static_cast<std::uint32_t>(preparing_bytes_)};
   post_packet(l, data, preparing_bytes_);
@@ -53,7 +54,7 @@ bool endpoint::post_packet(link& to, std::byte* data, std::size_t bytes) noexcep
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(data);
   piece.length = static_cast<std::uint32_t>(bytes);
-  piece.lkey = outgoing_.key();
+  piece.lkey = pool_for(bytes).key();
   ibv_send_wr wr{}, *bad = nullptr;
   wr.wr_id = name(request::packet, to, number);
   wr.sg_list = &piece;
@@ -79,7 +80,7 @@ bool endpoint::send_again(link& to) noexcept {
     if (tokens_ <= tokens_for_words || to.packets.outstanding() + requests_for_words >= to.slots.size())
       return false;
     const kept_packet& packet = to.kept_of(to.posted + 1);
-    std::byte* const data = outgoing_.at(packet.slot);
+    std::byte* const data = pool_for(packet.bytes).at(packet.slot);
     std::memcpy(data + offsetof(session_header, acknowledged), &to.received, sizeof to.received);
     if (!post_packet(to, data, packet.bytes)) return true;
   }
@@ -88,7 +89,10 @@ bool endpoint::send_again(link& to) noexcept {
 
 /// The peer has given back the room of all packets up to `number`: they need not be kept.
 void endpoint::given_back(link& of, std::uint32_t number) noexcept {
-  while (of.given_back != number) outgoing_.give_back(of.kept_of(++of.given_back).slot);
+  while (of.given_back != number) {
+    const kept_packet& packet = of.kept_of(++of.given_back);
+    pool_for(packet.bytes).give_back(packet.slot);
+  }
 }
 
 /// A control word: always signalled, so that what is behind the last packet is known to have left. False: no room yet.
@@ -99,15 +103,15 @@ bool endpoint::say(link& to, const control& word) noexcept {
   std::memcpy(data, &session, sizeof session);
   std::memcpy(data + sizeof session, &word, sizeof word);
   const bool fits_inline = sizeof data <= inline_bytes_;
-  if (!fits_inline && !outgoing_.any()) return false;
-  const std::uint32_t slot = fits_inline ? link::no_slot : outgoing_.take();
-  std::byte* const from = fits_inline ? data : outgoing_.at(slot);
+  if (!fits_inline && !small_.any()) return false;
+  const std::uint32_t slot = fits_inline ? link::no_slot : small_.take();
+  std::byte* const from = fits_inline ? data : small_.at(slot);
   if (!fits_inline) std::memcpy(from, data, sizeof data);
   const std::uint32_t number = to.packets.posted;
   ibv_sge piece{};
   piece.addr = reinterpret_cast<std::uintptr_t>(from);
   piece.length = sizeof data;
-  piece.lkey = outgoing_.key();
+  piece.lkey = small_.key();
   ibv_send_wr wr{}, *bad = nullptr;
   wr.wr_id = name(request::packet, to, number);
   wr.sg_list = &piece;
@@ -116,7 +120,7 @@ bool endpoint::say(link& to, const control& word) noexcept {
   wr.send_flags = IBV_SEND_SIGNALED;
   if (fits_inline) wr.send_flags |= IBV_SEND_INLINE;
   if (ibv_post_send(to.packets.get(), &wr, &bad) != 0) {
-    if (!fits_inline) outgoing_.give_back(slot);
+    if (!fits_inline) small_.give_back(slot);
     return false;
   }
   to.slots[number % to.slots.size()] = slot;
@@ -166,7 +170,7 @@ void endpoint::retire_packets(link& of, std::uint32_t number) noexcept {
   for (queue_pair& q = of.packets; q.retired != number + 1; ++q.retired) {
     if (q.outstanding() == 0) return;  // a completion of nothing
     std::uint32_t& slot = of.slots[q.retired % of.slots.size()];
-    if (slot != link::no_slot) outgoing_.give_back(slot);
+    if (slot != link::no_slot) small_.give_back(slot);
     slot = link::no_slot;
     ++tokens_;
   }
