@@ -2,15 +2,14 @@
 //
 //   resend own | other   rank 0 sends one buffer of 3 MiB twice: of verbena::memory(), or not
 //   resend scarce        several buffers of verbena::memory() and one that is too large, under a limit of locked memory
-#include <verbena/verbena.hpp>
+#include "registered.hpp"
 
-#include <unistd.h>
+#include <verbena/verbena.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory_resource>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,32 +18,6 @@ namespace {
 using namespace verbena;
 
 constexpr std::size_t size = 3 << 20;
-
-/// One line per memory region of this process.
-std::string regions() {
-  std::string text;
-  FILE* const pipe = ::popen("rdma resource show mr", "r");
-  char part[4096];
-  while (std::fgets(part, sizeof part, pipe) != nullptr) text += part;
-  ::pclose(pipe);
-  std::istringstream lines(text);
-  std::string mine, line;
-  const std::string mark = " pid " + std::to_string(::getpid()) + " ";
-  while (std::getline(lines, line))
-    if (line.find(mark) != std::string::npos) mine += line + "\n";
-  return mine;
-}
-
-/// Of so many bytes, or a little more.
-bool has_one_of(const std::string& list, std::size_t bytes) {
-  std::istringstream words(list);
-  std::string word;
-  while (words >> word) {
-    std::size_t length = 0;
-    if (word == "mrlen" && words >> length && length >= bytes && length < bytes + bytes / 4) return true;
-  }
-  return false;
-}
 
 const char* yes(bool is_so) {
   return is_so ? "yes" : "no";
@@ -73,16 +46,17 @@ void twice(const context& self, const communicator& world, std::pmr::memory_reso
       barrier(world);
     };
     once();
-    first = regions();
+    first = tests::registered_regions();
     barrier(world);
     once();
-    second = regions();
+    second = tests::registered_regions();
   }
   if (sender)
     std::printf(
         "the buffer is registered after the first message: %s\nthe same regions after the second: %s\n"
         "registered after it is freed: %s\nfound %llu, made %llu, evicted %llu\n%s",
-        yes(has_one_of(first, size)), yes(first == second), yes(has_one_of(regions(), size)),
+        yes(tests::has_region_of(first, size)), yes(first == second),
+        yes(tests::has_region_of(tests::registered_regions(), size)),
         static_cast<unsigned long long>(counter(self, "registrations_found")),
         static_cast<unsigned long long>(counter(self, "registrations_made")),
         static_cast<unsigned long long>(counter(self, "registrations_evicted")), first.c_str());

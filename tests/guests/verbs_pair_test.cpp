@@ -1,22 +1,11 @@
 // Runs in two guests at once, with a network between them (bed.py --guests 2): verbs from machine to machine, and what
-// breaks between them. Both run the same cases in the same order; every scenario is a process of its own in each guest, with a
-// deadline. VERBENA_GUEST: 1 or 2.
-#include "line.hpp"
+// breaks between them.
+#include "pair.hpp"
 #include "tests/contract/bench.hpp"
 #include "transport/verbs/verbs_fabric.hpp"
 
-#include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <catch2/catch.hpp>
-
 #include <atomic>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,14 +13,10 @@ namespace {
 
 using namespace verbena;
 using namespace verbena::contract;
+using tests::expect;
 using tests::line;
+using tests::play;
 using transport::verbs::verbs_fabric;
-
-constexpr unsigned deadline_s = 60;
-
-void expect(bool holds, const std::string& what) {
-  if (!holds) throw std::runtime_error(what);
-}
 
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
@@ -459,54 +444,6 @@ void killed_while_sending(line& to, int guest) {
 
 void killed_while_waiting(line& to, int guest) {
   killed(to, guest, [](side&) {});
-}
-
-using scenario = void (*)(line&, int guest);
-
-/// True: it ended as it should.
-bool run_apart(scenario run, line& to, int guest, int killed_guest) {
-  std::fflush(stdout);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::alarm(deadline_s);
-    int status = 0;
-    try {
-      run(to, guest);
-    } catch (const std::exception& e) {
-      fmt::print("  FAILED: {}\n", e.what());
-      status = 1;
-    }
-    std::fflush(stdout);
-    ::_exit(status);
-  }
-  int how = 0;
-  ::waitpid(child, &how, 0);
-  if (WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
-    fmt::print("  FAILED: not through after {} s\n", deadline_s);
-  return guest == killed_guest ? WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
-                               : WIFEXITED(how) && WEXITSTATUS(how) == 0;
-}
-
-/// The word between the two programs, and how far they are.
-struct talk {
-  int guest = number();
-  line to{guest};
-  std::uint32_t topic = 0;
-
-  static int number() {
-    const char* const text = std::getenv("VERBENA_GUEST");
-    const int guest = text != nullptr ? std::atoi(text) : 0;
-    expect(guest == 1 || guest == 2, "this runs in two guests; VERBENA_GUEST must say 1 or 2");
-    return guest;
-  }
-};
-
-void play(scenario run, int killed_guest = 0) {
-  static talk both;
-  both.to.talk_about(++both.topic);
-  both.to.meet();
-  both.to.talk_about(++both.topic);  // the children's
-  CHECK(run_apart(run, both.to, both.guest, killed_guest));
 }
 
 }  // namespace
