@@ -29,24 +29,32 @@ base::settings only_verbs() {
   return s;
 }
 
-/// Word `i` of a message; the processor is emulated, so whole words it is.
-std::uint64_t pattern(std::size_t i, std::uint64_t seed) {
-  return (seed << 32) + i * 0x9e3779b97f4a7c15U;
-}
-
-void fill(std::span<std::byte> buffer, std::uint64_t seed) {
-  for (std::size_t at = 0, i = 0; at < buffer.size(); at += 8, ++i) {
-    const std::uint64_t word = pattern(i, seed);
-    std::memcpy(&buffer[at], &word, std::min<std::size_t>(8, buffer.size() - at));
+/// Calls `each(piece, what it should be)` for all of a message: a row of bytes again and again, of no size that anything else
+/// has. Whole pieces, for the processor is emulated.
+template <class Byte, class Function>
+void walk(std::span<Byte> message, std::size_t seed, Function&& each) {
+  static const std::vector<std::byte> row = [] {
+    std::vector<std::byte> made(65521);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<std::byte>(i * 11 + i / 251);
+    return made;
+  }();
+  for (std::size_t from = seed * 37; !message.empty(); from = 0) {
+    const std::size_t bytes = std::min(message.size(), row.size() - from);
+    each(message.first(bytes), std::span(row).subspan(from, bytes));
+    message = message.subspan(bytes);
   }
 }
 
-bool matches(std::span<const std::byte> buffer, std::uint64_t seed) {
-  for (std::size_t at = 0, i = 0; at < buffer.size(); at += 8, ++i) {
-    const std::uint64_t word = pattern(i, seed);
-    if (std::memcmp(&buffer[at], &word, std::min<std::size_t>(8, buffer.size() - at)) != 0) return false;
-  }
-  return true;
+void fill(std::span<std::byte> message, std::size_t seed) {
+  walk(message, seed, [](auto piece, auto right) { std::memcpy(piece.data(), right.data(), piece.size()); });
+}
+
+bool matches(std::span<const std::byte> message, std::size_t seed) {
+  bool all = true;
+  walk(message, seed, [&](auto piece, auto right) {
+    all = all && std::memcmp(piece.data(), right.data(), piece.size()) == 0;
+  });
+  return all;
 }
 
 /// This guest's rank: 0 sends, 1 receives.
@@ -75,11 +83,11 @@ class pair_of_ranks {
   }
 
   /// What both guests see while a buffer is sent from the one's into the other's. The line between the guests is no RoCE.
-  std::vector<roce_packet> send(std::span<std::byte> buffer, std::uint64_t seed) {
+  std::vector<roce_packet> send(std::span<std::byte> buffer, std::size_t seed) {
     if (sends())
       fill(buffer, seed);
     else
-      std::fill(buffer.begin(), buffer.end(), std::byte{0});
+      std::memset(buffer.data(), 0, buffer.size());
     to_.meet();
     capture watching("eth0");
     to_.meet();
