@@ -90,7 +90,19 @@ std::uint64_t parse_size(std::string_view text) {
   return value << shift;
 }
 
+void parse_list(std::string_view text, options& into) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    into.listed.push_back(parse_size(text.substr(at, comma - at)));
+    at = comma + 1;
+  }
+  const auto [least, most] = std::minmax_element(into.listed.begin(), into.listed.end());
+  into.min_size = *least;
+  into.max_size = *most;
+}
+
 void parse_range(std::string_view text, options& into) {
+  if (text.find(',') != std::string_view::npos) return parse_list(text, into);
   const auto colon = text.find(':');
   if (colon != std::string_view::npos) into.min_size = parse_size(text.substr(0, colon));
   into.max_size = parse_size(colon == std::string_view::npos ? text : text.substr(colon + 1));
@@ -122,9 +134,14 @@ std::optional<int> parse(int argc, char** argv, options& into) {
   std::string range;
   CLI::App app{by_kind.text, into.program};
   if (into.what != kind::barrier)
-    app.add_option("-m", range, "smallest and largest message in bytes: MIN:MAX or MAX; k, m, g as suffix")
+    app.add_option(
+           "-m", range,
+           "smallest and largest message in bytes: MIN:MAX or MAX, or all sizes: A,B,...; k, m, g as suffix")
         ->type_name("MIN:MAX");
-  app.add_option("-i", into.iterations, "timed repetitions of each size")->check(CLI::Range(1, 1 << 30));
+  app.add_option("-i", into.iterations,
+                 "timed repetitions of each size; of a list of sizes also a list: N,N,...")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 30));
   app.add_option("-x", into.warmup, "untimed repetitions before them")->check(CLI::Range(0, 1 << 30));
   if (has_window(into.what))
     app.add_option("-W", into.window, "messages in flight")->check(CLI::Range(1, 1 << 16));
@@ -142,6 +159,12 @@ std::optional<int> parse(int argc, char** argv, options& into) {
   try {
     app.parse(argc, argv);
     if (!range.empty()) parse_range(range, into);
+    if (into.iterations.size() > 1 && into.iterations.size() != into.listed.size())
+      throw CLI::ValidationError("-i", fmt::format("{} repetitions for {} sizes listed",
+                                                   into.iterations.size(), into.listed.size()));
+    const auto odd = [](std::uint64_t size) { return size == 0 || size % sizeof(float) != 0; };
+    if (of_floats(into.what) && std::any_of(into.listed.begin(), into.listed.end(), odd))
+      throw CLI::ValidationError("-m", "a reduction of floats takes multiples of 4 bytes");
     if (of_floats(into.what) && into.max_size < sizeof(float))
       throw CLI::ValidationError("-m", "a reduction of floats needs at least 4 bytes");
   } catch (const CLI::Success& wanted_help) {
@@ -156,6 +179,7 @@ std::optional<int> parse(int argc, char** argv, options& into) {
 }
 
 std::vector<std::uint64_t> sizes(const options& of) {
+  if (!of.listed.empty()) return of.listed;
   std::uint64_t smallest = of.min_size;
   if (of_floats(of.what)) smallest = std::max<std::uint64_t>(smallest & ~std::uint64_t{3}, sizeof(float));
   std::vector<std::uint64_t> list;
@@ -168,7 +192,11 @@ repetitions repeat(const options& with, std::uint64_t size) {
   const defaults& by_kind = defaults_of(with.what);
   repetitions result = size > large_message ? by_kind.large : by_kind.small;
   if (with.check && size > slow_to_check) result.timed = std::min(result.timed, 100);
-  if (with.iterations) result.timed = *with.iterations;
+  if (!with.iterations.empty()) result.timed = with.iterations.front();
+  if (with.iterations.size() > 1) {
+    const auto at = std::find(with.listed.begin(), with.listed.end(), size) - with.listed.begin();
+    result.timed = with.iterations[static_cast<std::size_t>(at)];
+  }
   if (with.warmup) result.warmup = *with.warmup;
   return result;
 }

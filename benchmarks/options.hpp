@@ -34,7 +34,8 @@ struct options {
   std::string program;  ///< name for messages: "vb_latency"
   std::uint64_t min_size = 0;
   std::uint64_t max_size = 0;
-  std::optional<int> iterations;  ///< absent: by size, as OSU does
+  std::vector<std::uint64_t> listed;  ///< these sizes instead
+  std::vector<int> iterations;        ///< none: by size, as OSU does; one for all; or one for each size listed
   std::optional<int> warmup;
   int window = 64;
   bool full = false;
@@ -54,7 +55,7 @@ inline constexpr int exit_usage = 2;
 /// alone, found by what the launchers set in the environment: this runs before the job is joined.
 std::optional<int> parse(int argc, char** argv, options& into);
 
-/// min, then doubled up to max (0 is followed by 1), as OSU walks them.
+/// Those listed; or min, then doubled up to max (0 is followed by 1), as OSU walks them.
 std::vector<std::uint64_t> sizes(const options& of);
 
 struct repetitions {

@@ -1,19 +1,25 @@
-// What plain libibverbs does between two processes on one device: SEND ping-pong, RDMA Writes, single small SENDs. The
-// bound that the verbs fabric is compared with, in the same guest or on the same machine. Nothing of the library's is used but
-// the choice of device. Not installed.
+// What plain libibverbs does between two processes on one device, a core each: SENDs to and fro, RDMA Writes, single small SENDs.
+// The bound that the verbs fabric is compared with, in the same guest or on the same machine. Nothing of the library's is used
+// but the choice of device. Not installed.
 //
-//   verbs_raw [DEVICE[:PORT]]
+//   verbs_raw [-d DEVICE[:PORT]] [JOB...]     without a job: a look at all
+//     latency:BYTES:ROUNDS        a SEND and its answer; prints microseconds one way
+//     writes:BYTES:ROUNDS         RDMA Writes, a window of them by one doorbell; prints MB/s
+//     sends:BYTES:ROUNDS          SENDs, each by a doorbell of its own, answered after 64; prints messages/s
 #include "base/clock.hpp"
 #include "transport/verbs/device.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace {
@@ -72,37 +78,54 @@ class side {
     const base::nanoseconds start = base::steady_now();
     for (int i = 0; i < rounds; ++i) {
       if (first) send(bytes);
-      await(IBV_WC_RECV);
-      receive();
+      take();
       if (!first) send(bytes);
     }
     return static_cast<double>(base::steady_now() - start) / rounds / 2000;
   }
 
-  /// Bytes per microsecond of Writes, `window` at a time, all in one doorbell.
-  double writes(std::size_t bytes, int window, int rounds) {
+  /// MB/s. A window is under way until the last of it is answered.
+  double writes(std::size_t bytes, int rounds) {
+    const int window = bytes <= 1024 ? depth : 16;
+    std::vector<ibv_send_wr> requests(static_cast<std::size_t>(window));
+    ibv_sge piece{region_address(), static_cast<std::uint32_t>(bytes), region_->lkey};
+    for (std::size_t w = 0; w < requests.size(); ++w) {
+      ibv_send_wr& r = requests[w];
+      r.sg_list = &piece;
+      r.num_sge = 1;
+      r.opcode = IBV_WR_RDMA_WRITE;
+      r.wr.rdma = {there_.address + largest, there_.key};
+      if (w + 1 < requests.size())
+        r.next = &requests[w + 1];
+      else
+        r.send_flags = IBV_SEND_SIGNALED;
+    }
     const base::nanoseconds start = base::steady_now();
     for (int i = 0; i < rounds; ++i) {
-      std::vector<ibv_send_wr> requests(static_cast<std::size_t>(window));
-      ibv_sge piece{region_address(), static_cast<std::uint32_t>(bytes), region_->lkey};
-      for (std::size_t w = 0; w < requests.size(); ++w) {
-        ibv_send_wr& r = requests[w];
-        r = {};
-        r.sg_list = &piece;
-        r.num_sge = 1;
-        r.opcode = IBV_WR_RDMA_WRITE;
-        r.wr.rdma = {there_.address + largest, there_.key};
-        if (w + 1 < requests.size())
-          r.next = &requests[w + 1];
-        else
-          r.send_flags = IBV_SEND_SIGNALED;
-      }
       ibv_send_wr* bad = nullptr;
       must(ibv_post_send(pair_, requests.data(), &bad) == 0, "posting");
       await(IBV_WC_RDMA_WRITE);
     }
     const double microseconds = static_cast<double>(base::steady_now() - start) / 1000;
     return static_cast<double>(bytes) * window * rounds / microseconds;
+  }
+
+  /// Messages per second; `rounds` times 64 of them.
+  double sends(bool first, std::size_t bytes, int rounds) {
+    const base::nanoseconds start = base::steady_now();
+    for (int i = 0; i < rounds; ++i) {
+      for (int k = 0; k < depth; ++k) {
+        if (first)
+          send(bytes);
+        else
+          take();
+      }
+      if (first)
+        take();
+      else
+        send(4);
+    }
+    return depth * rounds / (static_cast<double>(base::steady_now() - start) / 1e9);
   }
 
  private:
@@ -148,6 +171,11 @@ class side {
     request.num_sge = 1;
     must(ibv_post_recv(pair_, &request, &bad) == 0, "posting a receive");
   }
+  /// The next message, and its place in the queue is free again.
+  void take() {
+    await(IBV_WC_RECV);
+    receive();
+  }
   void send(std::size_t bytes) {
     ibv_sge piece{region_address(), static_cast<std::uint32_t>(bytes), region_->lkey};
     ibv_send_wr request{}, *bad = nullptr;
@@ -176,33 +204,80 @@ class side {
   unsigned sent_ = 0;
 };
 
+struct job {
+  std::string what;
+  std::size_t bytes = 0;
+  int rounds = 0;
+};
+
+job read_job(const char* text) {
+  char name[16] = {};
+  job j;
+  const bool whole = std::sscanf(text, "%15[a-z]:%zu:%d", name, &j.bytes, &j.rounds) == 3;
+  j.what = name;
+  if (!whole || j.bytes > largest || j.rounds < 1 ||
+      (j.what != "latency" && j.what != "writes" && j.what != "sends")) {
+    fmt::print(stderr, "verbs_raw: '{}' is no job such as latency:8:1000, writes:65536:10 or sends:8:100\n",
+               text);
+    std::_Exit(2);
+  }
+  return j;
+}
+
+/// To the first or second core this process may use.
+void bind_to_core(std::size_t index) {
+  cpu_set_t allowed, one;
+  must(::sched_getaffinity(0, sizeof allowed, &allowed) == 0, "reading the cores allowed");
+  CPU_ZERO(&one);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed) && (index-- == 0)) CPU_SET(cpu, &one);
+  if (CPU_COUNT(&one) == 1) ::sched_setaffinity(0, sizeof one, &one);
+}
+
+/// Both sides do the same jobs; the first one measures.
+void work(side& me, bool first, const job& j, bool timed) {
+  const int rounds = timed ? j.rounds : std::max(1, j.rounds / 10);
+  double figure = 0;
+  const char* unit = "us";
+  if (j.what == "latency") {
+    figure = me.ping_pong(first, j.bytes, rounds);
+  } else if (j.what == "sends") {
+    figure = me.sends(first, j.bytes, rounds);
+    unit = "messages/s";
+  } else if (first) {
+    figure = me.writes(j.bytes, rounds);
+    unit = "MB/s";
+  }
+  if (first && timed) fmt::print("{} {} {:.3f} {}\n", j.what, j.bytes, figure, unit);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  const char* wanted = count > 1 ? arguments[1] : "";
+  std::vector<const char*> words(arguments + 1, arguments + count);
+  const char* wanted = "";
+  if (words.size() >= 2 && std::strcmp(words[0], "-d") == 0) {
+    wanted = words[1];
+    words.erase(words.begin(), words.begin() + 2);
+  }
+  if (words.empty())
+    words = {"latency:8:1000", "latency:1024:500", "latency:65536:50", "latency:1048576:8", "sends:8:50",
+             "writes:8:50",    "writes:1024:20",   "writes:65536:8",   "writes:1048576:2"};
+  std::vector<job> jobs;
+  for (const char* word : words) jobs.push_back(read_job(word));
   int sockets[2];
   must(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0, "socketpair");
   const pid_t child = ::fork();
   const bool first = child != 0;
+  bind_to_core(first ? 0 : 1);
   const int socket = sockets[first ? 0 : 1];
   side me(wanted, socket);
-  const auto meet = [&] {
-    char token = 0;
-    must(::write(socket, &token, 1) == 1 && ::read(socket, &token, 1) == 1, "meeting");
-  };
-  if (first) fmt::print("{:>8} {:>14} {:>14}\n", "bytes", "SEND us", "WRITE MB/s");
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1024}, std::size_t{65536}, largest}) {
-    const int rounds = bytes <= 1024 ? 500 : 30;
-    double best = 1e9, most = 0;
-    for (int lap = 0; lap < 5; ++lap) {
-      meet();
-      best = std::min(best, me.ping_pong(first, bytes, rounds));
-      meet();
-      if (first) most = std::max(most, me.writes(bytes, bytes <= 1024 ? depth : 8, bytes <= 1024 ? 10 : 2));
+  for (const job& j : jobs)
+    for (const bool timed : {false, true}) {
+      char token = 0;
+      must(::write(socket, &token, 1) == 1 && ::read(socket, &token, 1) == 1, "meeting");
+      work(me, first, j, timed);
     }
-    meet();
-    if (first) fmt::print("{:>8} {:>14.1f} {:>14.2f}\n", bytes, best, most);
-  }
   if (!first) ::_exit(0);
   int status = 0;
   ::waitpid(child, &status, 0);
