@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,8 @@ TEST_CASE("vb_bibw validates from 1 byte to 4 MiB", "[benchmarks]") {
   must_validate("launcher/rdmarun -n 2 benchmarks/vb_bibw -m 1:4194304 -i 5 -x 1 -c", "4194304");
 }
 
-TEST_CASE("the benchmarks of all pairs validate with two ranks, four, and one too many", "[benchmarks][many]") {
+TEST_CASE("the benchmarks of all pairs validate with two ranks, four, and one too many",
+          "[benchmarks][many]") {
   const int ranks = GENERATE(2, 4, 5);
   must_validate(fmt::format("launcher/rdmarun -n {} benchmarks/vb_multi_lat -m 0:1m -i 5 -x 1 -c", ranks),
                 "1048576");
@@ -127,6 +129,24 @@ TEST_CASE("wrong words are refused once, before the job starts", "[benchmarks]")
   CHECK_THAT(end.errors,
              Contains("vb_bw: -m: '64:8': the smallest size is above the largest; see vb_bw --help"));
   CHECK(end.errors.find("smallest") == end.errors.rfind("smallest"));
+}
+
+TEST_CASE("sizes and repetitions can be listed", "[benchmarks]") {
+  const finished end = run("launcher/rdmarun -n 2 benchmarks/vb_latency -m 64k,8,1k -i 2,30,5 -f");
+  INFO(end.output << end.errors);
+  CHECK(end.status == 0);
+  std::string rows;  // size and repetitions
+  std::istringstream lines(end.output);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string size, latency, times;
+    if (line.front() != '#' && words >> size >> latency >> times) rows += size + "*" + times + " ";
+  }
+  CHECK(rows == "65536*2 8*30 1024*5 ");
+  CHECK_THAT(run("benchmarks/vb_bw -m 8,1k -i 1,2,3").errors,
+             Contains("vb_bw: -i: 3 repetitions for 2 sizes listed"));
+  CHECK_THAT(run("benchmarks/vb_bw -m 8,,1k").errors, Contains("vb_bw: -m: '' is no message size"));
+  CHECK_THAT(run("benchmarks/vb_allreduce -m 8,6").errors, Contains("multiples of 4 bytes"));
 }
 
 TEST_CASE("the JSON has the figures of the table", "[benchmarks]") {
