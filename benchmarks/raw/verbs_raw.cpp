@@ -155,7 +155,7 @@ class side {
                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
          "RTR");
     to.qp_state = IBV_QPS_RTS;
-    to.timeout = 14;
+    to.timeout = 18;  // a second: an emulated processor may stand still for long
     to.retry_cnt = 6;
     to.rnr_retry = 6;
     to.max_rd_atomic = 1;
