@@ -25,6 +25,12 @@ long counter(const std::string& name) {
   return std::stol(end.output);
 }
 
+void bring_the_port_back() {
+  run("ip link set eth0 up; for i in $(seq 50); do grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state "
+      "&& "
+      "cat /sys/class/infiniband/rxe0/ports/1/gids/* | grep -q ffff:0a00:0001 && break; sleep 0.1; done");
+}
+
 int occurrences(const std::string& text, const std::string& of) {
   int count = 0;
   for (std::size_t at = text.find(of); at != std::string::npos; at = text.find(of, at + 1)) ++count;
@@ -141,6 +147,30 @@ TEST_CASE("a port that is down is not used", "[verbs]") {
   CHECK_THAT(end.errors, Contains("rxe0 port 1 is DOWN, not ACTIVE"));
   run("for i in $(seq 50); do grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state && break; sleep 0.1; "
       "done");
+}
+
+TEST_CASE("a program goes on when the port comes back", "[verbs][faults]") {
+  const finished end = over_verbs(2, "tests/guests/through_a_break back");
+  bring_the_port_back();
+  INFO(end.output << end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("every byte right"));
+  const std::size_t at = end.output.find("took ");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stol(end.output.substr(at + 5)) >= 1500);
+}
+
+TEST_CASE("a program whose port stays down is told what to look at", "[verbs][faults]") {
+  const auto start = std::chrono::steady_clock::now();
+  const finished end = over_verbs(2, "tests/guests/through_a_break stay", "--link-timeout 3");
+  const auto took = std::chrono::steady_clock::now() - start;
+  bring_the_port_back();
+  INFO(end.output << end.errors);
+  CHECK(end.status != 0);
+  CHECK_FALSE(end.timed_out);
+  CHECK(took < std::chrono::seconds(15));
+  CHECK_THAT(end.errors, Contains("rxe0 port 1") && Contains("The port here is DOWN"));
+  CHECK_THAT(end.errors, Contains("No new connection within 3 s") || Contains("no link for 3 s"));
 }
 
 TEST_CASE("survivors of a death are told who is gone", "[verbs][faults]") {
