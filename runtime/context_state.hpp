@@ -139,6 +139,7 @@ class context_state {
   struct slow_wait {
     const operation* what = nullptr;
     base::nanoseconds since = 0;  ///< 0: not yet
+    base::nanoseconds asked = 0;  ///< when the rank of another host was, that it is for; 0: not
     bool told = false;
   };
   void notice(slow_wait& w) noexcept;
@@ -146,6 +147,7 @@ class context_state {
   void end_notice(const slow_wait& w) noexcept;
   std::string words_of(const wait_report& r, base::nanoseconds lasted) const;
   std::string wait_of(std::uint32_t job_rank) const;
+  bool must_be_asked(std::uint32_t job_rank) const;
 
   gate doors_;
   base::settings settings_;

@@ -82,22 +82,39 @@ std::string rank_text(std::uint32_t job_rank) {
 
 }  // namespace
 
-/// What another rank of this node says of itself.
+/// It is on another host, where no page of ours tells of it.
+bool context_state::must_be_asked(std::uint32_t job_rank) const {
+  if (!page_ || simulated_ || job_rank >= boot_->job().size) return false;
+  const auto locals = page_->local_ranks();
+  return !std::binary_search(locals.begin(), locals.end(), job_rank);
+}
+
+/// What another rank says of itself: on the page if it is of this host, else in the answer to our question.
 std::string context_state::wait_of(std::uint32_t job_rank) const {
   if (!page_) return {};
-  const auto locals = page_->local_ranks();
-  const auto at = std::lower_bound(locals.begin(), locals.end(), job_rank);
-  if (at == locals.end() || *at != job_rank) return {};
-  const base::doorbell& bell = page_->bell(static_cast<std::uint32_t>(at - locals.begin()));
-  const std::uint32_t with = bell.waits_for.load(std::memory_order_relaxed);
-  const std::string label = label_text(tag{bell.waits_label.load(std::memory_order_relaxed)});
-  switch (static_cast<base::waiting_in>(bell.waits_in.load(std::memory_order_relaxed))) {
+  wire::wait_body its;
+  if (must_be_asked(job_rank)) {
+    const auto told = engine_->told_wait(peer{job_rank});
+    if (!told)
+      return fmt::format(
+          "; rank {}, on another host, does not answer: it is outside of the library, or stopped", job_rank);
+    its = *told;
+  } else {
+    const auto locals = page_->local_ranks();
+    const auto at = std::lower_bound(locals.begin(), locals.end(), job_rank);
+    if (at == locals.end() || *at != job_rank) return {};
+    const base::doorbell& bell = page_->bell(static_cast<std::uint32_t>(at - locals.begin()));
+    its = {bell.waits_in.load(std::memory_order_relaxed), bell.waits_for.load(std::memory_order_relaxed),
+           bell.waits_label.load(std::memory_order_relaxed)};
+  }
+  const std::string label = label_text(tag{its.label});
+  switch (static_cast<base::waiting_in>(its.in)) {
     case base::waiting_in::nothing:
       return fmt::format("; rank {} does not wait now", job_rank);
     case base::waiting_in::receive:
-      return fmt::format("; rank {} waits for a message from {}, {}", job_rank, rank_text(with), label);
+      return fmt::format("; rank {} waits for a message from {}, {}", job_rank, rank_text(its.with), label);
     case base::waiting_in::send:
-      return fmt::format("; rank {} waits in a send to {}, {}", job_rank, rank_text(with), label);
+      return fmt::format("; rank {} waits in a send to {}, {}", job_rank, rank_text(its.with), label);
     default:
       return fmt::format("; rank {} waits, too", job_rank);
   }
@@ -121,14 +138,17 @@ std::string context_state::words_of(const wait_report& r, base::nanoseconds last
 }
 
 void context_state::publish_wait(const wait_report& r) noexcept {
+  const auto in = static_cast<std::uint32_t>(r.call);
+  engine_->waits_for({in, r.with, r.label.value});
   if (!page_) return;
   base::doorbell& bell = page_->bell(local_index_);
   bell.waits_for.store(r.with, std::memory_order_relaxed);
   bell.waits_label.store(r.label.value, std::memory_order_relaxed);
-  bell.waits_in.store(static_cast<std::uint32_t>(r.call), std::memory_order_relaxed);
+  bell.waits_in.store(in, std::memory_order_relaxed);
 }
 
 void context_state::notice(slow_wait& w) noexcept {
+  constexpr base::nanoseconds time_to_answer = base::second;
   const base::nanoseconds now = base::steady_now();
   if (w.since == 0) {
     w.since = now;
@@ -137,13 +157,23 @@ void context_state::notice(slow_wait& w) noexcept {
   }
   const auto limit = static_cast<base::nanoseconds>(settings_.slow_wait_s) * base::second;
   if (w.told || limit == 0 || now - w.since < limit) return;
+  const wait_report report = engine_->report(w.what);
+  if (report.at != step::idle && must_be_asked(report.with)) {
+    if (w.asked == 0) {
+      w.asked = now;
+      return engine_->ask_wait(peer{report.with});
+    }
+    if (!engine_->told_wait(peer{report.with}) && now - w.asked < time_to_answer) return;
+  }
   w.told = true;
-  const std::string line = words_of(engine_->report(w.what), now - w.since);
+  const std::string line = words_of(report, (w.asked != 0 ? w.asked : now) - w.since);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void context_state::end_notice(const slow_wait& w) noexcept {
-  if (page_ && w.since != 0) page_->bell(local_index_).waits_in.store(0, std::memory_order_relaxed);
+  if (w.since == 0) return;
+  engine_->waits_for({});
+  if (page_) page_->bell(local_index_).waits_in.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace verbena::runtime

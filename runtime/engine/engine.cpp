@@ -68,6 +68,10 @@ void engine::on_packet(peer from, transport::envelope head, std::span<const std:
     case wire::kind::one_sided: return on_one_sided(source, payload);
     case wire::kind::one_sided_reply: return on_one_sided_reply(source, payload);
     case wire::kind::leave: return on_leave(source);
+    case wire::kind::ask_wait:
+      return on_ask_wait(source);
+    case wire::kind::tell_wait:
+      return on_tell_wait(source, payload);
     case wire::kind::sync_ack: return on_sync_ack(source, payload);
     case wire::kind::grant: return on_grant(source, payload);
     case wire::kind::envelope_only: return on_envelope_only(source, h, payload);

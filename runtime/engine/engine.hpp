@@ -67,6 +67,8 @@ struct engine_peer : base::list_link {  // in `backlog_` while something waits
   send_budget outgoing;     ///< for what we send to it
   receive_budget incoming;  ///< for what it sends
   bool report_due = false;  ///< in `reporting_`: it is to hear what is out of the way
+  bool ask_due = false;     ///< the same: it is to be asked what it waits for
+  bool tell_due = false;    ///< the same: it has asked that of us
   std::uint32_t in_matcher = 0;            ///< its messages that lie in the matcher
   std::unique_ptr<envelope_queue> behind;  ///< those that came after them; made when first needed
 };
@@ -200,6 +202,14 @@ class engine {
   /// Drops the messages nobody has received; their senders learn of it if they wait.
   void forget_context(std::uint32_t context);
 
+  // Long waits (inquiry.cpp): ranks ask each other what they wait for where no page that both see tells.
+  /// What to tell others from here on; nothing: this rank does not wait.
+  void waits_for(const wire::wait_body& now) noexcept { own_wait_ = now; }
+  /// Asks a peer; what it told before is forgotten.
+  void ask_wait(peer whom);
+  /// Its answer, once it is there.
+  std::optional<wire::wait_body> told_wait(peer by) const;
+
   bool nothing_pending() const noexcept { return messages_.live() == 0; }
   /// Something was refused by a fabric and waits for room.
   bool retrying() const noexcept { return waiting_ != 0 || !reporting_.empty(); }
@@ -289,6 +299,11 @@ class engine {
   void start(message& m);
   void answer();
 
+  // long waits (inquiry.cpp)
+  void on_ask_wait(engine_peer& from);
+  void on_tell_wait(engine_peer& from, std::span<const std::byte> payload);
+  bool inquire(engine_peer& p);
+
   // leaving (leaving.cpp)
   void on_leave(engine_peer& from);
   // one_sided.cpp
@@ -347,7 +362,9 @@ class engine {
   base::intrusive_list<engine_peer> backlog_;
   base::intrusive_list<message> starting_;
   base::intrusive_list<progress_task> tasks_;
-  std::vector<engine_peer*> reporting_;  ///< hear of released charge after the next poll
+  std::vector<engine_peer*> reporting_;  ///< hear of released charge, and of waits, after the next poll
+  wire::wait_body own_wait_;
+  std::unordered_map<std::uint32_t, wire::wait_body> told_waits_;
   std::vector<engine_peer*> queueing_;   ///< have messages behind those in the matcher
   message_pool messages_;
   parcel_pool parcels_;

@@ -186,19 +186,21 @@ void engine::drop_incomplete(engine_peer& gone) noexcept {
     std::erase(queueing_, &gone);
   }
   std::erase(reporting_, &gone);
-  gone.report_due = false;
+  gone.report_due = gone.ask_due = gone.tell_due = false;
 }
 
 void engine::owe_report(engine_peer& from) noexcept {
   if (from.report_due || from.down != errc::success) return;
+  if (!from.ask_due && !from.tell_due) reporting_.push_back(&from);
   from.report_due = true;
-  reporting_.push_back(&from);
 }
 
 /// Tells senders what is out of the way. The sum is cumulative, so a report that finds no room just comes
 /// later.
 void engine::report_charges() {
   std::erase_if(reporting_, [&](engine_peer* p) {
+    if ((p->ask_due || p->tell_due) && !inquire(*p)) return false;
+    if (!p->report_due) return true;
     const wire::grant_body body{.released = p->incoming.released};
     const transport::envelope head = wire::pack(wire::kind::grant, 0, 0, 0);
     const post_result result =

@@ -35,8 +35,10 @@ enum class kind : std::uint8_t {
       10,          ///< an eager message whose data stayed with the sender (budget spent): header | eager_body
   one_sided = 11,  ///< put/get/atomic by packets where the fabric has none: header | one_sided_body | bytes
   one_sided_reply = 12,
-  flag = 13,   ///< put_with_flag by packets: header | word
-  leave = 14,  ///< this peer answers no announcement any more that it has not answered: header
+  flag = 13,       ///< put_with_flag by packets: header | word
+  leave = 14,      ///< this peer answers no announcement any more that it has not answered: header
+  ask_wait = 15,   ///< for what does the receiver of this wait? header
+  tell_wait = 16,  ///< the answer: header | wait_body
   first_handler =
       32,  ///< from here: registered handlers above the engine (windows, signatures, revoke, hang report)
 };
@@ -124,6 +126,14 @@ struct data_body {
   std::uint64_t offset = 0;
 };
 
+/// What a rank waits for, as on its doorbell (base/job_page.hpp).
+struct wait_body {
+  std::uint32_t in = 0;     ///< base::waiting_in; another value: something
+  std::uint32_t with = 0;   ///< job rank, or ~0
+  std::int32_t label = -1;  ///< tag; -1: any
+  std::uint32_t reserved = 0;
+};
+
 enum class one_sided_kind : std::uint8_t {
   put = 1,
   get = 2,
@@ -151,7 +161,8 @@ inline constexpr bool fits_control = sizeof(header) + sizeof(Body) <= transport:
 static_assert(fits_control<eager_body> && fits_control<rts_body> && fits_control<cts_body> &&
               fits_control<fin_body> && fits_control<data_body> && fits_control<one_sided_body>);
 static_assert(sizeof(eager_body) == 16 && sizeof(rts_body) == 56 && sizeof(cts_body) == 64 &&
-              sizeof(fin_body) == 24 && sizeof(grant_body) == 8 && sizeof(data_body) == 16 && sizeof(one_sided_body) == 80);
+              sizeof(fin_body) == 24 && sizeof(grant_body) == 8 && sizeof(data_body) == 16 &&
+              sizeof(wait_body) == 16 && sizeof(one_sided_body) == 80);
 
 /// Reads a body from the front of a payload and drops it from there; nothing if the payload is too short.
 template <class Body>
