@@ -1,23 +1,18 @@
 #include "base/network.hpp"
 
+#include "base/number.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 namespace verbena::base {
 namespace {
-
-template <class Integer>
-bool parse_whole(std::string_view text, Integer& value) noexcept {
-  const char* const end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  return failure == std::errc{} && stop == end;
-}
 
 /// The bytes of an address in network order; nullptr for a family that has none here.
 const std::byte* bytes_of(const sockaddr& address) noexcept {
@@ -49,7 +44,7 @@ bool interface_list::parse_network(std::string_view text, network& into) {
   into.family = address.find(':') == std::string::npos ? AF_INET : AF_INET6;
   const unsigned most = into.family == AF_INET ? 32 : 128;
   return ::inet_pton(into.family, address.c_str(), into.bytes.data()) == 1 &&
-         parse_whole(text.substr(slash + 1), into.bits) && into.bits <= most;
+         parse_number(text.substr(slash + 1), into.bits) && into.bits <= most;
 }
 
 bool interface_list::parse(std::string_view text, interface_list& into) {
@@ -85,9 +80,9 @@ bool interface_list::allows(std::string_view name, const sockaddr& address) cons
 bool port_range::parse(std::string_view text, port_range& into) {
   const std::size_t colon = text.find(':');
   port_range range;
-  if (!parse_whole(text.substr(0, colon), range.low)) return false;
+  if (!parse_number(text.substr(0, colon), range.low)) return false;
   range.high = range.low;
-  if (colon != std::string_view::npos && !parse_whole(text.substr(colon + 1), range.high)) return false;
+  if (colon != std::string_view::npos && !parse_number(text.substr(colon + 1), range.high)) return false;
   if (range.low == 0 || range.high < range.low) return false;
   into = range;
   return true;
@@ -111,6 +106,21 @@ unique_fd listen_within(sockaddr_storage address, socklen_t bytes, port_range ra
     if (errno != EADDRINUSE && errno != EACCES) return {};
   }
   return {};
+}
+
+void watch_link(int socket, nanoseconds timeout) noexcept {
+  const auto set = [socket](int level, int option, int value) noexcept {
+    ::setsockopt(socket, level, option, &value, sizeof value);
+  };
+  const int seconds = static_cast<int>(std::clamp<nanoseconds>(timeout / second, 1, 100'000));
+  const int question = std::max(1, seconds / 10);
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, question);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, question);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 20);  // the next line counts
+  // From the last sign of life on, which may be one question old when the link breaks.
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 + 500);
 }
 
 }  // namespace verbena::base

@@ -2,6 +2,7 @@
 // must not know what is said on a connection.
 #pragma once
 
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 
 #include <sys/socket.h>
@@ -48,5 +49,9 @@ struct port_range {
 /// A socket that listens at `address` (its own port is ignored) on a free port of the range; it does not block, and is closed on
 /// exec. `both_families`: at IPv6's "any" it hears IPv4 as well. Empty, with errno: no port is free, or the address cannot be had.
 unique_fd listen_within(sockaddr_storage address, socklen_t bytes, port_range range, int backlog, bool both_families = false);
+
+/// Small packets are not held back, and the kernel finds out that the other host is not reached for `timeout` (at least a
+/// second), also while nobody says anything; the socket then fails with ETIMEDOUT, or a network's error.
+void watch_link(int socket, nanoseconds timeout) noexcept;
 
 }  // namespace verbena::base

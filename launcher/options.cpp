@@ -1,6 +1,7 @@
 #include "launcher/options.hpp"
 
 #include "base/network.hpp"
+#include "base/number.hpp"
 #include "base/settings.hpp"
 #include "launcher/words.hpp"
 
@@ -9,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace verbena::launcher {
@@ -150,12 +150,6 @@ std::string check_fabrics(const std::string& names) {
                        : fmt::format("there is no fabric '{}'; have: self, shm, tcp, verbs", wrong);
 }
 
-template <class Integer>
-bool parse_number(std::string_view text, Integer& value) {
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
-}
-
 /// Of what is said to the ranks, too.
 std::string check_network(const options& how) {
   base::interface_list list;
@@ -165,7 +159,8 @@ std::string check_network(const options& how) {
     return fmt::format("option '--interface' takes a list such as eth0,10.1.0.0/16, not '{}'", how.interface);
   if (!how.port_range.empty() && !base::port_range::parse(how.port_range, range))
     return fmt::format("option '--port-range' takes LOW:HIGH, not '{}'", how.port_range);
-  if (!how.link_timeout.empty() && (!parse_number(how.link_timeout, seconds) || seconds == 0 || seconds > 86'400))
+  if (!how.link_timeout.empty() &&
+      (!base::parse_number(how.link_timeout, seconds) || seconds == 0 || seconds > 86'400))
     return fmt::format("option '--link-timeout' takes whole seconds from 1 to 86400, not '{}'", how.link_timeout);
   return {};
 }
@@ -181,7 +176,8 @@ std::string parse_hosts(std::string_view text, std::vector<host_slots>& into) {
     host_slots host{std::string{part.substr(bracketed ? 1 : 0, end - (bracketed ? 1 : 0))}, 1};
     const std::string_view rest = part.substr(std::min(end + (bracketed ? 1 : 0), part.size()));
     if (host.name.empty() ||
-        (!rest.empty() && (rest[0] != ':' || !parse_number(rest.substr(1), host.slots) || host.slots == 0)))
+        (!rest.empty() &&
+         (rest[0] != ':' || !base::parse_number(rest.substr(1), host.slots) || host.slots == 0)))
       return fmt::format("option '-H' takes NAME or NAME:SLOTS, not '{}'", part);
     into.push_back(std::move(host));
     text.remove_prefix(std::min(comma + 1, text.size()));
@@ -200,7 +196,8 @@ std::string parse_host_line(std::string_view line, std::vector<host_slots>& into
     const bool slots = words[i].starts_with("slots=");
     if (!slots && !words[i].starts_with("max_slots=") && !words[i].starts_with("max-slots="))
       return fmt::format("'{}' is not known here", words[i]);
-    if (slots && (!parse_number(std::string_view(words[i]).substr(6), one[0].slots) || one[0].slots == 0))
+    if (slots &&
+        (!base::parse_number(std::string_view(words[i]).substr(6), one[0].slots) || one[0].slots == 0))
       return fmt::format("'{}' is no number of slots", words[i]);
   }
   into.push_back(one[0]);
@@ -218,7 +215,7 @@ std::string parse_programs(bool counted, long long count, std::vector<std::strin
       counted = false;
       for (const std::string& option : own) {
         long long value = 0;
-        if (!option.starts_with("--np=") || !parse_number(std::string_view{option}.substr(5), value))
+        if (!option.starts_with("--np=") || !base::parse_number(std::string_view{option}.substr(5), value))
           return fmt::format("after ':' only '-n N' may stand before the program, not '{}'", option);
         count = value;
         counted = true;
@@ -275,7 +272,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   constexpr std::string_view agent = "--agent";
   if (arguments.size() == 1 && arguments[0].starts_with(agent)) {
     const std::string_view rest = std::string_view{arguments[0]}.substr(agent.size());
-    if (rest.empty() || (rest[0] == '=' && parse_number(rest.substr(1), into.agent_socket))) {
+    if (rest.empty() || (rest[0] == '=' && base::parse_number(rest.substr(1), into.agent_socket))) {
       into.what = action::agent;
       return {};
     }
@@ -351,7 +348,7 @@ std::string parse_options(const std::vector<std::string>& arguments, options& in
   into.input_asked = reader->count() > 0;
   if (input == "none") {
     into.input_rank = -1;
-  } else if (!parse_number(input, into.input_rank) || into.input_rank < 0) {
+  } else if (!base::parse_number(input, into.input_rank) || into.input_rank < 0) {
     return fmt::format("option '--stdin' takes a rank or none, not '{}'", input);
   }
   return parse_programs(n->count() > 0, count, std::move(rest), into.programs);

@@ -131,7 +131,10 @@ void agent::on_frame(frame_kind kind, const std::string& payload) {
       return take(credit_message{}, [this](credit_message&& m) { outputs_.grant(m.which, m.bytes); });
     case frame_kind::input:
       return take(input_message{}, [this](input_message&& m) {
-        if (input_) input_->take(m.bytes);
+        if (!input_ || input_->take(m.bytes)) return;
+        link_
+            .close();  // more than was granted, or after its end: whoever says that is not the rdmarun that this one knows
+        on_closed();
       });
     case frame_kind::fence_done:
       return take(fence_done_message{},

@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
 namespace verbena::launcher {
@@ -179,10 +180,16 @@ void agents::on_start_ended(agent_entry& one, int status) {
   if (!gathering_ || one.here || one.link) return;
   const std::string words = one.start->words();
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  fail(fmt::format("host {}: cannot start rdmarun's agent there: {}", one.name,
-                   words.empty()
-                       ? fmt::format("{} ended with status {}", starts_by(one), code)
-                       : words));
+  // Such variables stay in shells and scripts when their job is long over.
+  const char* const job = one.by_srun ? std::getenv("SLURM_JOB_ID") : nullptr;
+  fail(fmt::format(
+      "host {}: cannot start rdmarun's agent there: {}{}", one.name,
+      words.empty() ? fmt::format("{} ended with status {}", starts_by(one), code) : words,
+      job == nullptr
+          ? ""
+          : fmt::format("\nrdmarun: it was asked of Slurm because SLURM_JOB_ID is {}: if that job is "
+                        "over, unset it, or name the hosts with -H",
+                        job)));
 }
 
 void agents::fail(std::string sentence) {

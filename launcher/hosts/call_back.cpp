@@ -1,6 +1,7 @@
 #include "launcher/hosts/call_back.hpp"
 
 #include "base/clock.hpp"
+#include "base/number.hpp"
 #include "launcher/words.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 
@@ -19,11 +19,6 @@ namespace verbena::launcher {
 namespace {
 
 constexpr std::string_view order_word = "verbena-agent";
-
-bool number(std::string_view text, std::uint32_t& into) {
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), into);
-  return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
-}
 
 /// One place and how far the talk with it is.
 struct attempt {
@@ -112,7 +107,7 @@ std::optional<agent_order> read_order(std::string_view line) {
   const std::vector<std::string> words = split_words(line);
   agent_order order;
   if (words.size() < 6 || words.size() % 2 != 0 || words[0] != order_word ||
-      !number(words[1], order.version) || !number(words[2], order.index))
+      !base::parse_number(words[1], order.version) || !base::parse_number(words[2], order.index))
     return std::nullopt;
   const std::optional<job_secret> secret = from_hex(words[3]);
   if (!secret) return std::nullopt;

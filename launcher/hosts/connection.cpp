@@ -1,5 +1,7 @@
 #include "launcher/hosts/connection.hpp"
 
+#include "base/network.hpp"
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -13,23 +15,12 @@
 namespace verbena::launcher {
 namespace {
 
-/// The kernels of both hosts find out that the other is not reached, also while nobody says anything. Returns the silence that
-/// they take for that.
+/// The kernels of both hosts find out that the other is not reached, also while nobody says anything. Returns a silence that
+/// they take for that already.
 base::nanoseconds watch_link(int socket, base::nanoseconds timeout) {
-  const auto set = [socket](int level, int option, int value) {
-    ::setsockopt(socket, level, option, &value, sizeof value);
-  };
-  const int seconds = std::max(3, static_cast<int>(timeout / base::second));
-  const int question = std::max(1, seconds / 10);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, question);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, question);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 20);  // the next line counts
-  // From the last sign of life on, which may be one question old when the link breaks.
-  const int silence_ms = seconds * 1000 + 500;
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, silence_ms);
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  return silence_ms * base::millisecond;
+  const base::nanoseconds patience = std::max(timeout, 3 * base::second);
+  base::watch_link(socket, patience);
+  return patience + base::second / 2;
 }
 
 }  // namespace

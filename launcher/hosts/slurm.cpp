@@ -1,9 +1,10 @@
 #include "launcher/hosts/slurm.hpp"
 
+#include "base/number.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 namespace verbena::launcher {
@@ -11,12 +12,6 @@ namespace {
 
 /// More than any list that is meant so; a range of 2^32 must not become as many names.
 constexpr std::size_t most_hosts = 65536;
-
-template <class Integer>
-bool parse_number(std::string_view text, Integer& value) {
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
-}
 
 /// Calls `each` with the parts between commas; brackets, if they count, keep theirs together. Stops at the first sentence.
 template <class Each>
@@ -40,9 +35,9 @@ std::string expand_numbers(std::string_view list, std::vector<std::string>& into
     const std::size_t dash = std::min(part.find('-'), part.size());
     const std::string_view begin = part.substr(0, dash);
     std::uint32_t first = 0, last = 0;
-    const bool good =
-        begin.size() <= 16 && parse_number(begin, first) &&
-        (dash == part.size() ? parse_number(begin, last) : parse_number(part.substr(dash + 1), last));
+    const bool good = begin.size() <= 16 && base::parse_number(begin, first) &&
+                      (dash == part.size() ? base::parse_number(begin, last)
+                                           : base::parse_number(part.substr(dash + 1), last));
     if (!good || last < first) return fmt::format("'{}' is no number and no range", part);
     if (last - first >= most_hosts || into.size() >= most_hosts)
       return fmt::format("'{}' are too many", part);
@@ -96,9 +91,9 @@ std::string expand_counts(std::string_view list, std::vector<unsigned>& into) {
     const std::size_t times = std::min(part.find("(x"), part.size());
     unsigned count = 0, repeat = 1;
     const bool repeated = times < part.size();
-    if (!parse_number(part.substr(0, times), count) || count == 0 ||
-        (repeated &&
-         (part.back() != ')' || !parse_number(part.substr(times + 2, part.size() - times - 3), repeat))))
+    if (!base::parse_number(part.substr(0, times), count) || count == 0 ||
+        (repeated && (part.back() != ')' ||
+                      !base::parse_number(part.substr(times + 2, part.size() - times - 3), repeat))))
       return fmt::format("'{}' is no number of tasks", part);
     if (repeat > most_hosts || into.size() + repeat > most_hosts)
       return fmt::format("'{}' are too many", part);

@@ -1,9 +1,9 @@
 #include "runtime/bootstrap/launcher_signs.hpp"
 
+#include "base/number.hpp"
+
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstring>
 #include <initializer_list>
 
 namespace verbena::runtime {
@@ -27,10 +27,9 @@ constexpr std::initializer_list<launcher_kind> kinds = {
 long number(const variable_lookup& lookup, const char* variable) {
   const char* text = variable != nullptr ? lookup(variable) : nullptr;
   if (text == nullptr) return -1;
-  const char* end = text + std::strlen(text);
   long value = -1;
-  const auto parsed = std::from_chars(text, end, value);
-  return parsed.ec == std::errc{} && parsed.ptr == end ? value : -1;
+  base::parse_number(text, value);
+  return value;
 }
 
 }  // namespace

@@ -65,6 +65,24 @@ TEST_CASE("--interface and --port-range say where rdmarun and the ranks may be r
   CHECK_THAT(full.errors, Contains("no port of 22 (--port-range) is free on this host"));
 }
 
+TEST_CASE("with --interface a rank listens on the loopback and on what is named, and nowhere else",
+          "[hosts][tcp]") {
+  for (const char* named : {"10.78.91.0/24", "eth0"}) {
+    INFO(named);
+    shell_command job(
+        on_h1(fmt::format("$R --interface {} -H h1,h2 {}/vb_barrier -i 100000000", named, BENCHMARKS_PATH)));
+    std::string places;
+    for (int i = 0; i < 200 && places.find("10.78.91.2:") == std::string::npos; ++i) {
+      sleep_ms(50);
+      places = shell(in_host() + " 2 ss -Hltn | awk '{print $4}' | grep -v ':22$'").output;
+    }
+    CHECK_THAT(places, Contains("10.78.91.2:"));
+    for (const char* everywhere : {"0.0.0.0:", "*:", "[::]:"}) CHECK_THAT(places, !Contains(everywhere));
+    CHECK((places.find("fe80:") != std::string::npos) ==
+          (*named == 'e'));  // of the network none, of the interface its own
+  }
+}
+
 TEST_CASE("a rank killed in mid-transfer between hosts ends the job within seconds, named",
           "[hosts][tcp][faults]") {
   const outcome end = shell(on_h1(
@@ -99,8 +117,9 @@ TEST_CASE("hosts that have IPv6 only start, meet and talk", "[hosts][tcp]") {
   };
   on_both("ip -6 addr add fd00:91::N/64 dev eth0 nodad");
   on_both("ip addr del 10.78.91.N/24 dev eth0");
-  const outcome end =
-      shell(on_h1(fmt::format("$R -H 'h1,[fd00:91::2]:2' {}/vb_allreduce -m 8:16k -i 3 -x 1 -c", BENCHMARKS_PATH)), {}, 40);
+  const outcome end = shell(
+      on_h1(fmt::format("$R -H 'h1,[fd00:91::2]:2' {}/vb_allreduce -m 8:16k -i 3 -x 1 -c", BENCHMARKS_PATH)),
+      {}, 40);
   on_both("ip addr add 10.78.91.N/24 dev eth0");
   on_both("ip -6 addr del fd00:91::N/64 dev eth0");
   INFO(end.errors);

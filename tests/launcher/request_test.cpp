@@ -63,3 +63,16 @@ TEST_CASE("the shell completes options, fabrics and policies") {
   CHECK(shell(complete + "--bind-to s").output == "socket\n");
   CHECK(shell(complete + "--report").output == "--report-bindings\n");
 }
+
+TEST_CASE("hosts of a Slurm job that is over are refused with the variable that named them") {
+  const outcome got = shell(
+      "mkdir $T/b; printf '#!/bin/sh\\necho srun: error: Invalid job id specified >&2; exit 1\\n' > "
+      "$T/b/srun; chmod +x $T/b/srun; "
+      "PATH=$T/b:$PATH SLURM_JOB_ID=77 SLURM_JOB_NODELIST='gone[1-2]' SLURM_TASKS_PER_NODE='1(x2)' $R true");
+  CHECK(got.status == 125);
+  CHECK(got.errors.find("cannot start rdmarun's agent there: srun: error: Invalid job id specified\n") !=
+        std::string::npos);
+  CHECK(got.errors.find("rdmarun: it was asked of Slurm because SLURM_JOB_ID is 77: if that job is over, "
+                        "unset it, or name the hosts "
+                        "with -H\n") != std::string::npos);
+}

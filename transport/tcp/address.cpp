@@ -159,6 +159,7 @@ std::size_t way_of_socket(std::span<const way> ways, int socket) noexcept {
   sockaddr_storage at{};
   socklen_t bytes = sizeof at;
   address to;
+  std::uint32_t scope = 0;
   if (::getpeername(socket, reinterpret_cast<sockaddr*>(&at), &bytes) == 0 && at.ss_family == AF_INET) {
     to = from_ipv4(reinterpret_cast<const sockaddr_in&>(at).sin_addr);
   } else if (at.ss_family == AF_INET6) {
@@ -166,8 +167,11 @@ std::size_t way_of_socket(std::span<const way> ways, int socket) noexcept {
     in_addr v4{};
     std::memcpy(&v4, v6.s6_addr + 12, sizeof v4);
     to = IN6_IS_ADDR_V4MAPPED(&v6) ? from_ipv4(v4) : from_ipv6(v6);
+    if (to.within == reach::link_local && to.family == 6)
+      scope = reinterpret_cast<const sockaddr_in6&>(at).sin6_scope_id;
   }
-  const auto found = std::find_if(ways.begin(), ways.end(), [&](const way& w) { return w.to == to; });
+  const auto found =
+      std::find_if(ways.begin(), ways.end(), [&](const way& w) { return w.to == to && w.scope == scope; });
   return found == ways.end() ? no_way : static_cast<std::size_t>(found - ways.begin());
 }
 

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -22,21 +21,6 @@ constexpr base::nanoseconds first_pause = 5 * base::millisecond, longest_pause =
 constexpr base::nanoseconds pause_of_who_yields = 100 * base::millisecond;
 constexpr base::nanoseconds pause_of_listener = 100 * base::millisecond;
 constexpr int callers_per_look = 32;
-
-/// No delay for small packets, and a peer's host that answers no more is noticed in about the link's timeout.
-void tune(int fd, base::nanoseconds link_timeout) noexcept {
-  const auto set = [&](int level, int option, int value) noexcept {
-    ::setsockopt(fd, level, option, &value, sizeof value);
-  };
-  const int seconds =
-      static_cast<int>(std::clamp<base::nanoseconds>(link_timeout / base::second, 1, 100'000));
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, std::max(seconds / 3, 1));
-  set(IPPROTO_TCP, TCP_KEEPINTVL, std::max(seconds / 6, 1));
-  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
-}
 
 const char* text_of_failure(int failure) noexcept {
   if (failure == 0) return "no answer";
@@ -59,7 +43,7 @@ void endpoint::seek(link& l, base::nanoseconds delay) noexcept {
 
 void endpoint::add(base::unique_fd socket, link* to, handshake&& begun, std::size_t by) {
   const std::uint64_t number = next_connection_++;
-  tune(socket.get(), how_.link_timeout);
+  base::watch_link(socket.get(), how_.link_timeout);
   // An edge for each change: a conversation goes on until it can not.
   watch(socket.get(), EPOLLIN | EPOLLOUT | EPOLLET, name(source::connection, number), false);
   connections_.push_back(std::make_unique<connection>(number, std::move(socket), to, std::move(begun), now_));
@@ -88,19 +72,25 @@ void endpoint::call(link& l, bool later) {
 }
 
 void endpoint::accept_callers() {
+  for (const base::unique_fd& each : listeners_)
+    if (!accept_callers(each.get())) return;
+}
+
+/// False: out of descriptors or memory, and nobody is heard for a while.
+bool endpoint::accept_callers(int listener) {
   for (int i = 0; i < callers_per_look; ++i) {
-    base::unique_fd fd{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    base::unique_fd fd{::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     if (!fd) {
-      if (errno == EAGAIN) return;
+      if (errno == EAGAIN) return true;
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      // Out of descriptors or memory. Who has called longest without a proof makes room; else nobody is heard for a while.
+      // Who has called longest without a proof makes room.
       if (drop_oldest_caller()) {
         sweep();
         continue;
       }
-      watch(listener_.get(), 0, name(source::listener, 0), true);
+      watch_listeners(false);
       listen_again_at_ = now_ + pause_of_listener;
-      return;
+      return false;
     }
     const auto callers =
         static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
@@ -108,6 +98,12 @@ void endpoint::accept_callers() {
     if (callers >= most_callers) drop_oldest_caller();
     add(std::move(fd), nullptr, handshake(mine_));
   }
+  return true;
+}
+
+void endpoint::watch_listeners(bool on) noexcept {
+  for (const base::unique_fd& each : listeners_)
+    watch(each.get(), on ? EPOLLIN : 0U, name(source::listener, 0), true);
 }
 
 bool endpoint::drop_oldest_caller() noexcept {
@@ -315,7 +311,7 @@ void endpoint::look_at_seekers() {
   next_look_ = now_ + base::millisecond;
   if (listen_again_at_ != 0 && now_ >= listen_again_at_) {
     listen_again_at_ = 0;
-    watch(listener_.get(), EPOLLIN, name(source::listener, 0), true);
+    watch_listeners(true);
   }
   for (auto& c : connections_) {
     const bool silent =

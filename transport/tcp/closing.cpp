@@ -136,7 +136,7 @@ void endpoint::leave() {
 void endpoint::die() noexcept {
   dead_ = true;
   connections_.clear();
-  listener_.reset();
+  listeners_.clear();
   for (auto& l : links_)
     if (l) l->socket.reset();
 }

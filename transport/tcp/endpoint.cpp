@@ -11,6 +11,17 @@
 #include <cstring>
 
 namespace verbena::transport::tcp {
+namespace {
+
+std::uint16_t port_of(int socket) noexcept {
+  sockaddr_storage at{};
+  socklen_t bytes = sizeof at;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &bytes) != 0) return 0;
+  return ntohs(at.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(at).sin_port
+                                       : reinterpret_cast<const sockaddr_in6&>(at).sin6_port);
+}
+
+}  // namespace
 
 endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page, options how)
     : self_(self), how_(std::move(how)), addresses_(find_addresses(how_.only_this_host, how_.interfaces)), host_(this_host()) {
@@ -37,40 +48,83 @@ endpoint::endpoint(peer self, std::uint32_t job_size, const base::job_page* page
     list->reserve(job_size);
 }
 
-/// On the loopback alone where nobody else calls; otherwise on all addresses, by one socket for both families if it can be had.
-void endpoint::listen() {
-  const auto open = [&](const tcp::address& at) {
-    socklen_t bytes = 0;
-    const sockaddr_storage where = socket_address(at, 0, 0, bytes);
-    listener_ = base::listen_within(where, bytes, how_.ports, SOMAXCONN, at.family == 6 && !how_.only_this_host);
-    return static_cast<bool>(listener_);
-  };
-  tcp::address any;
-  any.family = 6;
-  if (how_.only_this_host) {
-    for (const tcp::address& at : addresses_.all)
-      if (open(at)) {
-        addresses_.all = {at};
-        break;
+/// Listens at these addresses, all with one port; those that cannot be had are dropped. False, with errno: at none, or no port is free.
+bool endpoint::listen_at(std::vector<tcp::address>& all) {
+  // A port that one address has free another may not: the sockets that were in vain keep theirs, so that the next is another.
+  constexpr int most_attempts = 64;
+  std::vector<base::unique_fd> in_vain;
+  for (int attempt = 0; attempt < most_attempts && !all.empty(); ++attempt) {
+    listeners_.clear();
+    base::port_range ports = how_.ports;
+    bool taken = false;
+    std::vector<tcp::address> had;
+    for (const tcp::address& each : all) {
+      const bool scoped = each.family == 6 && each.within == reach::link_local;
+      const std::vector<std::uint32_t> unscoped{0};
+      for (const std::uint32_t scope : scoped ? addresses_.link_local_interfaces : unscoped) {
+        socklen_t bytes = 0;
+        const sockaddr_storage where = socket_address(each, 0, scope, bytes);
+        base::unique_fd socket = base::listen_within(where, bytes, ports, SOMAXCONN);
+        if (!socket) {
+          taken = taken || errno == EADDRINUSE;
+          continue;  // not of this interface, or going away
+        }
+        const std::uint16_t port = port_of(socket.get());
+        ports = {port, port};
+        listeners_.push_back(std::move(socket));
+        if (had.empty() || had.back() != each) had.push_back(each);
       }
-  } else if (!open(any)) {
-    any.family = 4;
-    open(any);
-    std::erase_if(addresses_.all, [](const tcp::address& a) { return a.family != 4; });
+    }
+    if (!taken) {
+      all = std::move(had);
+      return !all.empty();
+    }
+    if (listeners_.empty()) break;  // the first address has no port free
+    in_vain.push_back(std::move(listeners_.front()));
   }
-  sockaddr_storage at{};
-  socklen_t bytes = sizeof at;
-  if (!listener_ || ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&at), &bytes) != 0)
+  listeners_.clear();
+  errno = EADDRINUSE;
+  return false;
+}
+
+/// On the loopback alone where nobody else calls; on the addresses of the interfaces that are named, and the loopback; otherwise on
+/// all addresses, by one socket for both families if it can be had.
+void endpoint::listen() {
+  bool heard = false;
+  if (how_.only_this_host) {
+    for (const tcp::address& at : addresses_.all) {
+      std::vector<tcp::address> one{at};
+      heard = listen_at(one);
+      if (!heard) continue;
+      addresses_.all = one;
+      break;
+    }
+  } else if (!how_.interfaces.empty()) {
+    heard = listen_at(addresses_.all);
+  } else {
+    for (const std::uint8_t family : {std::uint8_t{6}, std::uint8_t{4}}) {
+      tcp::address any;
+      any.family = family;
+      socklen_t bytes = 0;
+      const sockaddr_storage where = socket_address(any, 0, 0, bytes);
+      base::unique_fd socket = base::listen_within(where, bytes, how_.ports, SOMAXCONN, family == 6);
+      heard = static_cast<bool>(socket);
+      if (!heard) continue;
+      listeners_.push_back(std::move(socket));
+      if (family == 4) std::erase_if(addresses_.all, [](const tcp::address& a) { return a.family != 4; });
+      break;
+    }
+  }
+  if (!heard)
     throw error(errc::not_supported,
                 fmt::format("this rank can listen nowhere: {}{}", std::strerror(errno),
                             how_.ports == base::port_range{} ? "" : " (--port-range: are there enough ports for all ranks?)"));
-  watch(listener_.get(), EPOLLIN, name(source::listener, 0), false);
+  for (const base::unique_fd& each : listeners_) watch(each.get(), EPOLLIN, name(source::listener, 0), false);
   contact c;
   c.self = mine_.self;
   c.host = host_;
   c.addresses = addresses_.all;
-  c.port = ntohs(at.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(at).sin_port
-                                         : reinterpret_cast<const sockaddr_in6&>(at).sin6_port);
+  c.port = port_of(listeners_.front().get());
   address_ = encode(c);
 }
 

@@ -90,6 +90,7 @@ class endpoint {
 
   // endpoint.cpp
   void listen();
+  bool listen_at(std::vector<tcp::address>& all);
   void watch(int fd, std::uint32_t events, std::uint64_t who, bool known) noexcept;
 
   // sending.cpp
@@ -111,6 +112,8 @@ class endpoint {
   void seek(link& l, base::nanoseconds delay) noexcept;
   void call(link& l, bool later);
   void accept_callers();
+  bool accept_callers(int listener);
+  void watch_listeners(bool on) noexcept;
   void advance(connection& c);
   bool converse(connection& c);
   void on_news(connection& c, handshake::news what);
@@ -141,7 +144,7 @@ class endpoint {
   bool trusted_ = false;
   own_addresses addresses_;
   host_mark host_{};
-  base::unique_fd listener_;
+  std::vector<base::unique_fd> listeners_;  ///< of one port
   base::unique_fd epoll_;
   std::vector<std::byte> address_;
   std::vector<std::unique_ptr<link>> links_;  ///< by peer; null: this rank itself
