@@ -21,4 +21,11 @@ inline nanoseconds steady_now() noexcept {
   return static_cast<nanoseconds>(t.tv_sec) * second + t.tv_nsec;
 }
 
+/// The same clock as it was when the kernel last ticked, up to 4 ms ago: for a fifth of the price.
+inline nanoseconds coarse_now() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return static_cast<nanoseconds>(t.tv_sec) * second + t.tv_nsec;
+}
+
 }  // namespace verbena::base

@@ -74,6 +74,12 @@ class context_state {
   bool progress(base::nanoseconds now) { return engine_->progress(now); }
   /// The same at the real time, read only now and then.
   bool progress() noexcept;
+  /// One look for a caller that may come again soon or late (test, probe): what counts time must not take its absence for
+  /// anybody's silence.
+  bool look_once() noexcept {
+    if (base::coarse_now() > now_) ticks_ = 0;
+    return progress();
+  }
   /// Makes progress and spins, yields or sleeps until `look()` says true; `look` does not make progress itself.
   /// `what`: the operation that it waits for, if it is one: for the words about a wait that lasts.
   template <class Look>
@@ -171,7 +177,7 @@ class context_state {
   std::deque<pooled_operation> operations_;
   pooled_operation* free_operations_ = nullptr;
   std::size_t last_pick_ = 0;
-  unsigned ticks_ = 0;
+  unsigned ticks_ = 0;  ///< looks; every so many, and at 0, the clock is read
   unsigned taken_ = 0;  ///< receives by take_next since others were looked after
   base::nanoseconds now_ = 0;
 };
@@ -186,6 +192,7 @@ void context_state::wait_for(Look&& look, const operation* what) {
       },
       [&]() -> base::nanoseconds {
         notice(this_wait);
+        ticks_ = 0;  // once it has slept, the time it knows is old
         if (!fabric_->arm()) return 0;
         // Room for what was refused is announced by a ring where the fabric can; where it cannot, try now and then.
         return engine_->retrying() ? waiter::first_sleep : base::never;

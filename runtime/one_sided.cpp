@@ -360,7 +360,7 @@ std::optional<std::uint64_t> test_flag(communicator on, rank from) {
   if (!state.holds(from))
     throw error(errc::invalid_argument, fmt::format("test_flag: rank {} is not in this communicator (0..{})",
                                                     from.value, state.size() - 1));
-  state.host().progress();
+  state.host().look_once();
   return state.host().engine().take_flag(state.peer_of(from));
 }
 

@@ -102,7 +102,7 @@ std::optional<status> communicator::iprobe(verbena::rank from, tag label) const 
   const runtime::entrance inside(state_->host().doors());
   check_receive("iprobe", *state_, nullptr, 0, from, label);
   if (auto found = look_for(*state_, from, label)) return found;
-  state_->host().progress();
+  state_->host().look_once();
   return look_for(*state_, from, label);
 }
 

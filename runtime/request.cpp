@@ -88,7 +88,7 @@ bool request::done() const noexcept {
 bool request::test() {
   if (done()) return true;
   const runtime::entrance inside(work_->host->doors());
-  work_->host->progress();
+  work_->host->look_once();
   return done();
 }
 

@@ -41,7 +41,7 @@ void progress_once(std::span<request> requests) noexcept {
   context_state* const host = host_of(requests);
   if (host == nullptr) return;
   const runtime::entrance inside(host->doors());
-  host->progress();
+  host->look_once();
 }
 
 /// Index of one that is over, beginning the search where the last one of this context ended; `size` if none

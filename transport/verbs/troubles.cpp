@@ -74,7 +74,7 @@ void endpoint::on_event(const device_event& event, base::nanoseconds now) {
       return;
     case consequence::port_down:
       remark_ = words + ".";
-      if (port_down_since_ == 0) port_down_since_ = now;
+      if (port_down_since_ == 0) port_down_since_ = base::steady_now();  // `now` is old after a long computation
       return;
     case consequence::port_up:
       remark_ = words + ".";
