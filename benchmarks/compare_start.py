@@ -2,7 +2,8 @@
 """Compares how fast rdmarun and MPICH's mpiexec start and end jobs on this machine.
 
 Both are run in turns, in changing order, and the medians compared; in between, the same processes are started by
-nobody at all (posix_spawn, one after the other), which is what no launcher can be faster than. Goals: two times
+nobody at all: by posix_spawn, one after the other, and by two processes that start one half each, which is what hardly any
+launcher can be faster than. Goals: two times
 'hostname' in no more than those two processes and 20 ms, and in 0.9 of MPICH's time; 64 times 'true' in 0.5 of MPICH's time.
 With a build that has the peers (-Dpeers=true), ranks that join the job are compared, too.
 
@@ -80,11 +81,23 @@ def bare(ranks, program):
     return run
 
 
+def bare_by_two(ranks, program):
+    def run():
+        other = os.fork()
+        if other == 0:
+            bare(ranks // 2, program)()
+            os._exit(0)
+        bare(ranks - ranks // 2, program)()
+        os.waitpid(other, 0)
+    return run
+
+
 def compare(row, rdmarun, mpiexec, rounds, errors):
     runs = {"ours": job([rdmarun, "-q", "-n", str(row.ranks), *row.ours], errors),
             "theirs": job([mpiexec, "-n", str(row.ranks), *row.theirs], errors)}
     if row.bare:
         runs["bare"] = bare(row.ranks, row.ours)
+        runs["by two"] = bare_by_two(row.ranks, row.ours)
     for run in runs.values():
         signal.alarm(JOB_SECONDS * (rounds + 1))  # a launcher that hangs ends the comparison
         run()  # what is read for the first time comes from the disk
@@ -133,8 +146,8 @@ def main():
     if mpiexec is None:
         sys.exit("compare_start: there is no MPICH (apt-get install mpich)")
 
-    head = ["", "Verbena", "MPICH", "bare", "ratio", "processor ms: Verbena", "MPICH", "bare", "goals"]
-    widths = [24, 8, 8, 8, 5, 21, 8, 8, 0]
+    head = ["", "Verbena", "MPICH", "bare", "by two", "ratio", "processor ms: Verbena", "MPICH", "bare", "goals"]
+    widths = [24, 8, 8, 8, 8, 5, 21, 8, 8, 0]
     print("| " + " | ".join(cell.ljust(width) for cell, width in zip(head, widths)) + " |\n|" + "---|" * len(head), flush=True)
     missed = 0
     errors = tempfile.NamedTemporaryFile(prefix="compare-start-")
@@ -142,12 +155,12 @@ def main():
         series = compare(row, rdmarun, mpiexec, 5 if options.quick else options.rounds, errors.name)
         words, met = verdicts(row, series)
         missed += not met
-        passed = [f"{series[name].passed():.1f}" if name in series else "-" for name in ("ours", "theirs", "bare")]
+        passed = [f"{series[name].passed():.1f}" if name in series else "-" for name in ("ours", "theirs", "bare", "by two")]
         spent = [f"{series[name].processor():.0f}" if name in series else "-" for name in ("ours", "theirs", "bare")]
         cells = [row.name, *passed, f"{series['ours'].passed() / series['theirs'].passed():.2f}", *spent, words]
         print("| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |", flush=True)
     print(f"\nmilliseconds, medians of {5 if options.quick else options.rounds} alternating runs; "
-          "bare: the same processes without a launcher")
+          "bare: the same processes without a launcher; by two: by two processes, one half each")
     return 1 if missed else 0
 
 

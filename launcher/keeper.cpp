@@ -58,10 +58,8 @@ std::vector<unsigned long> affinity_mask(const std::vector<unsigned>& cpus) {
   return mask;
 }
 
-/// Ranks that start at the same time, but for one, which the keeper starts itself.
-unsigned helpers_for(const rank_plan& plan) {
-  constexpr std::size_t most = 8;
-  return static_cast<unsigned>(std::clamp(std::min(base::mask_cpus().size(), plan.local_ranks.size()), 1UL, most) - 1);
+void point(std::vector<char*>& to, const std::vector<std::string>& strings) {
+  for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));
 }
 
 class keeper {
@@ -70,13 +68,14 @@ class keeper {
       : plan_(plan),
         socket_(std::move(socket)),
         paths_(plan.programs.size()),
-        crew_(helpers_for(plan), [this](const start_task& task, const spawn_result& result) { on_start(task, result); }) {}
+        crew_(ranks_at_once(plan.local_ranks.size()), [this](const start_task& task, const spawn_result& result) { on_start(task, result); }) {}
   [[noreturn]] void run();
 
  private:
   void obey();
   void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
              base::unique_fd errors);
+  void complete(start_task& task) const;
   void on_start(const start_task& task, const spawn_result& result);
   void signal_ranks(int signal, bool from_terminal);
   void resume_ranks();
@@ -90,7 +89,9 @@ class keeper {
   base::unique_fd nothing_;   // /dev/null
   std::vector<std::string> added_;
   std::map<pid_t, std::uint32_t> ranks_;  // alive, or not yet waited for
+  std::size_t settled_ = 0;               // ranks of which the last word has been said
   pid_t shares_terminal_ = -1;            // the rank that stays in the terminal's foreground group
+  bool complete_ = false;                 // the environment is
   bool killing_ = false;                  // start nothing more
   bool none_left_ = false;                // nothing to wait for, as of the last look
   std::vector<std::string> paths_;        // of each program, once it has been looked for
@@ -140,6 +141,8 @@ void keeper::obey() {
       const char* at = packet.data() + sizeof order;
       const char* end = packet.data() + count;
       for (; at < end; at += std::strlen(at) + 1) added_.emplace_back(at);
+      complete_ = true;
+      crew_.open_gate([this](start_task& task) { complete(task); });
       break;
     }
     case keeper_order::kind::start: {
@@ -157,6 +160,7 @@ void keeper::obey() {
       break;
     case keeper_order::kind::kill:
       killing_ = true;
+      crew_.drop();
       reap();
       break;
     case keeper_order::kind::end:
@@ -173,18 +177,12 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
       fmt::format("VERBENA_RANK={}", rank), fmt::format("VERBENA_SIZE={}", plan_.program_of.size()),
       fmt::format("VERBENA_LOCAL_RANK={}", std::lower_bound(here.begin(), here.end(), rank) - here.begin()),
       fmt::format("VERBENA_LOCAL_SIZE={}", here.size()), fmt::format("PMIX_RANK={}", rank)};
-  const auto point = [](std::vector<char*>& to, const std::vector<std::string>& strings) {
-    for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));
-  };
   const std::uint32_t program = plan_.program_of[rank];
   point(task->arguments, plan_.programs[program]);
   point(task->environment, plan_.environment);
-  point(task->environment, added_);
-  point(task->environment, task->own);
   if (paths_[program].empty()) paths_[program] = find_program(task->arguments.front(), task->environment);
   task->program = paths_[program];
   task->arguments.push_back(nullptr);
-  task->environment.push_back(nullptr);
   task->mask = affinity_mask(cpus);
   task->output = std::move(output);
   task->errors = std::move(errors);
@@ -194,7 +192,6 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
   spawn_request& request = task->request;
   request.program = task->program.c_str();
   request.arguments = task->arguments.data();
-  request.environment = task->environment.data();
   request.directory = plan_.directory.empty() ? nullptr : plan_.directory.c_str();
   request.input = task->reads ? 0 : nothing_.get();
   request.output = task->output.get();
@@ -203,10 +200,19 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
   request.own_group = !task->reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
   request.signal_mask = plan_.signal_mask;
   request.cpus = task->mask;
+  if (complete_) complete(*task);
   if (killing_)
     on_start(*task, {-1, start_step::make_process, ECANCELED});
   else
     crew_.start(std::move(task));
+}
+
+/// With what has come from libpmix, and last what is the rank's own.
+void keeper::complete(start_task& task) const {
+  point(task.environment, added_);
+  point(task.environment, task.own);
+  task.environment.push_back(nullptr);
+  task.request.environment = task.environment.data();
 }
 
 void keeper::on_start(const start_task& task, const spawn_result& result) {
@@ -268,15 +274,19 @@ void keeper::reap() {
     return WIFSIGNALED(a.value) && !WIFSIGNALED(b.value);
   });
   for (const keeper_report& each : ended) report(each);
+  // The order to end would say what is known already, and find nothing to do.
+  if (plan_.leaves && none_left_ && settled_ == plan_.local_ranks.size()) ::_exit(0);
 }
 
 void keeper::report(const keeper_report& what) {
   while (::send(socket_.get(), &what, sizeof what, MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) end_all();
   }
+  if (what.what != keeper_report::kind::started) ++settled_;
 }
 
 void keeper::end_all() {
+  crew_.drop();
   // A normal end finds nothing to wait for, and does not look through /proc.
   while (true) {
     const bool more_may_come = crew_.busy();
@@ -295,6 +305,11 @@ void keeper::end_all() {
 }
 
 }  // namespace
+
+unsigned ranks_at_once(std::size_t ranks) {
+  constexpr std::size_t most = 8;
+  return static_cast<unsigned>(std::clamp(std::min(base::mask_cpus().size(), ranks), std::size_t{1}, most));
+}
 
 base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid) {
   int ends[2];

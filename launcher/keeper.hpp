@@ -24,7 +24,8 @@ namespace verbena::launcher {
 struct keeper_order {
   enum class kind : std::uint8_t {
     variables,  ///< followed by "NAME=value\0" strings: what PMIx adds to each rank's environment
-    start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not
+    start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not.
+                ///< Before `variables` it is prepared, and executes when they come
     signal,     ///< send `signal` to each rank's process group
     resume,     ///< let those go on that are stopped, so that they see what has been sent to them
     kill,       ///< kill the whole descent until none is left, go on reporting
@@ -58,7 +59,11 @@ struct rank_plan {
   int parents_fd = -1;                             ///< to be closed: a pipe must end when the parent closes it
   int segment_fd = -1;                             ///< inherited by each rank under the same number
   sigset_t signal_mask{};
+  bool leaves = false;  ///< the keeper ends without being told to, once all ranks have been reported and nothing is left
 };
+
+/// How many of so many ranks the keeper prepares or starts at the same time.
+unsigned ranks_at_once(std::size_t ranks);
 
 /// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.
 base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid);

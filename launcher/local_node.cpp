@@ -63,14 +63,27 @@ void local_node::attach(event_loop& loop, outputs where, node_events tell) {
   call.open_files = std::move(where.open_files);
   call.on_report = [this](const keeper_report& report) { on_report(report); };
   call.on_gone = [this] { on_keeper_gone(); };
-  call.on_no_output = tell_.on_no_output;
+  call.on_no_output = [this](int error) {
+    if (started_) return tell_.on_no_output(error);
+    no_output_ = error;
+  };
   keeper_ = std::make_unique<keeper_link>(loop, std::move(keeper_socket_), std::move(call));
 }
 
+void local_node::prepare_ranks() {
+  for (const std::size_t wanted = ranks_at_once(ranks_.size()); prepared_ < wanted && no_output_ == 0; ++prepared_)
+    order_start(prepared_);
+}
+
 void local_node::start() {
+  started_ = true;
+  if (no_output_ != 0) return tell_.on_no_output(no_output_);
   keeper_->send_environment(pmix_.environment());
-  for (std::size_t i = 0; i < ranks_.size(); ++i)
-    keeper_->start(ranks_[i], i < bound_.where.cpus.size() ? bound_.where.cpus[i] : std::vector<unsigned>{});
+  for (; prepared_ < ranks_.size(); ++prepared_) order_start(prepared_);
+}
+
+void local_node::order_start(std::size_t i) {
+  keeper_->start(ranks_[i], i < bound_.where.cpus.size() ? bound_.where.cpus[i] : std::vector<unsigned>{});
 }
 
 void local_node::end() {

@@ -41,6 +41,8 @@ class local_node final : public node {
         open_files;  ///< if set, instead of pipes
   };
   void attach(event_loop& loop, outputs where, node_events tell);
+  /// Has the keeper make the first ranks, which execute when all are started. Nothing is told before that.
+  void prepare_ranks();
 
   void start() override;
   void signal(int number, bool from_terminal) override { keeper_->signal(number, from_terminal); }
@@ -57,6 +59,7 @@ class local_node final : public node {
   pmix_server& server() { return pmix_; }
 
  private:
+  void order_start(std::size_t i);
   void tell_pmix_events();
   void on_report(const keeper_report& report);
   void on_keeper_gone();
@@ -72,6 +75,9 @@ class local_node final : public node {
   bound_job bound_;
   node_events tell_;
   std::unique_ptr<keeper_link> keeper_;
+  std::size_t prepared_ = 0;  // ranks that the keeper has been told to start
+  bool started_ = false;
+  int no_output_ = 0;  // errno of an output that could not be opened before that
   bool end_ordered_ = false;
 };
 

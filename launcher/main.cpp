@@ -46,6 +46,7 @@ int run_here(const options& how, const std::string& host) {
   plan.environment = make_environment(how, wrong);
   plan.directory = how.directory;
   plan.input_rank = how.input_rank;
+  plan.leaves = true;  // here all ranks have ended as soon as its own have
   plan.program_of = programs_of_ranks(how, cores);
   for (const program_part& part : how.programs) plan.programs.push_back(part.arguments);
   const auto size = static_cast<unsigned>(plan.program_of.size());
@@ -75,15 +76,6 @@ int run_here(const options& how, const std::string& host) {
     chatter.print(
         "rdmarun: another job has bound ranks to some of the cores that --bind gives to this one\n");
   if (how.report_bindings) chatter.print(describe_bindings(bound, ranks, mask, host));
-  wrong = here.start_server(
-      {"verbena-" + random_name(), {host}, std::vector<std::uint32_t>(size, 0), 0, programs, {}, {}});
-  if (how.verbose) chatter.print(chatter.text());
-  if (!wrong.empty()) {
-    chatter.print(fmt::format("rdmarun: {}\n", wrong));
-    return status_launcher;
-  }
-  if (how.verbose)
-    chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}\n", size, host, pmix_server::version()));
   event_loop loop;
   launch one{loop, how, programs, std::vector<std::uint32_t>(size, 0), {host}, chatter.user_fd()};
   local_node::outputs outputs;
@@ -94,6 +86,16 @@ int run_here(const options& how, const std::string& host) {
   if (!how.output_directory.empty())
     outputs.open_files = [&one](std::uint32_t rank) { return one.open_files(rank); };
   here.attach(loop, std::move(outputs), one.events_of(0));
+  here.prepare_ranks();
+  wrong = here.start_server(
+      {"verbena-" + random_name(), {host}, std::vector<std::uint32_t>(size, 0), 0, programs, {}, {}});
+  if (how.verbose) chatter.print(chatter.text());
+  if (!wrong.empty()) {
+    chatter.print(fmt::format("rdmarun: {}\n", wrong));
+    return status_launcher;
+  }
+  if (how.verbose)
+    chatter.print(fmt::format("rdmarun: {} ranks on {}, libpmix {}\n", size, host, pmix_server::version()));
   return one.run({&here});
 }
 

@@ -1,10 +1,14 @@
 #include "launcher/start_crew.hpp"
 
+#include <linux/futex.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
 #include <system_error>
-#include <utility>
+#include <thread>
 
 namespace verbena::launcher {
 
@@ -12,73 +16,105 @@ start_crew::start_crew(unsigned helpers, on_result tell)
     : tell_(std::move(tell)), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_) return;
   try {
-    while (helpers_.size() < helpers) {
+    for (unsigned i = 0; i < helpers; ++i) {
       auto one = std::make_unique<helper>();
-      one->thread = std::thread([this, self = one.get()] { help(*self); });
+      std::thread([this, self = one.get()] { help(*self); }).detach();
+      const std::lock_guard lock{mutex_};
       helpers_.push_back(std::move(one));
     }
   } catch (const std::system_error&) {  // the user may have no more threads: it is done with fewer
   }
 }
 
-void start_crew::help(helper& self) const {
+void start_crew::help(helper& self) {
   while (true) {
-    for (int seen; (seen = self.now.load(std::memory_order_acquire)) != working;)
-      self.now.wait(seen);  // task is visible
-    self.result = spawn(self.task->request, &self.pid);
-    self.now.store(done, std::memory_order_release);  // with the result
-    self.now.notify_one();
+    {
+      std::unique_lock lock{mutex_};
+      news_.wait(lock, [this] { return !queued_.empty(); });
+      self.task = std::move(queued_.front());
+      queued_.pop_front();
+    }
+    const spawn_result result = spawn(self.task->request, &self.pid);
+    {
+      const std::lock_guard lock{mutex_};
+      finished_.emplace_back(std::move(self.task), result);
+      self.pid.store(0, std::memory_order_relaxed);
+    }
+    news_.notify_all();
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof one);
   }
 }
 
 void start_crew::start(std::unique_ptr<start_task> task) {
-  for (const auto& each : helpers_) {
-    if (each->now.load(std::memory_order_acquire) == done) tell(*each);
-    if (each->now.load(std::memory_order_relaxed) != idle) continue;  // only this thread ends that state
-    each->task = std::move(task);
-    each->now.store(working, std::memory_order_release);  // with the task
-    each->now.notify_one();
-    return;
+  task->request.gate = &gate_;
+  if (helpers_.empty() && gate_.load(std::memory_order_relaxed) != 0)
+    return tell_(*task, spawn(task->request));
+  {
+    const std::lock_guard lock{mutex_};
+    queued_.push_back(std::move(task));
   }
-  tell_(*task, spawn(task->request));
+  news_.notify_one();
 }
 
-void start_crew::tell(helper& one) {
-  const std::unique_ptr<start_task> task = std::move(one.task);
-  const spawn_result result = one.result;
-  one.pid.store(0, std::memory_order_relaxed);
-  one.now.store(idle, std::memory_order_relaxed);  // the helper has nothing to read
-  tell_(*task, result);
+void start_crew::open_gate(const std::function<void(start_task&)>& complete) {
+  std::deque<std::unique_ptr<start_task>> alone;
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& each : queued_) complete(*each);
+    for (const auto& each : helpers_)
+      if (each->task) complete(*each->task);
+    if (helpers_.empty()) alone.swap(queued_);
+  }
+  gate_.store(1, std::memory_order_release);  // with what has been completed
+  ::syscall(SYS_futex, &gate_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  for (const auto& each : alone) tell_(*each, spawn(each->request));
 }
 
-void start_crew::wait(helper& one) {
-  while (one.now.load(std::memory_order_acquire) == working) one.now.wait(working);
-  if (one.now.load(std::memory_order_relaxed) == done) tell(one);
+void start_crew::drop() {
+  std::deque<std::unique_ptr<start_task>> dropped;
+  const std::lock_guard lock{mutex_};
+  dropped.swap(queued_);
 }
 
 void start_crew::collect() {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(event_.get(), &count, sizeof count);
-  for (const auto& each : helpers_)
-    if (each->now.load(std::memory_order_acquire) == done) tell(*each);
+  std::vector<std::pair<std::unique_ptr<start_task>, spawn_result>> finished;
+  {
+    const std::lock_guard lock{mutex_};
+    finished.swap(finished_);
+  }
+  for (const auto& [task, result] : finished) tell_(*task, result);
 }
 
 void start_crew::settle() {
-  for (const auto& each : helpers_) wait(*each);
+  {
+    std::unique_lock lock{mutex_};
+    news_.wait(lock, [this] {
+      return queued_.empty() &&
+             std::none_of(helpers_.begin(), helpers_.end(), [](const auto& h) { return h->task != nullptr; });
+    });
+  }
+  collect();
 }
 
 void start_crew::settle(pid_t pid) {
-  // The kernel has written the number before the process ran, and so before anybody could be told of its end.
-  for (const auto& each : helpers_)
-    if (each->pid.load(std::memory_order_relaxed) == pid) return wait(*each);
+  {
+    // The kernel has written the number before the process ran, and so before anybody could be told of its end.
+    std::unique_lock lock{mutex_};
+    news_.wait(lock, [this, pid] {
+      return std::none_of(helpers_.begin(), helpers_.end(),
+                          [pid](const auto& h) { return h->pid.load(std::memory_order_relaxed) == pid; });
+    });
+  }
+  collect();
 }
 
 bool start_crew::busy() const {
-  for (const auto& each : helpers_)
-    if (each->now.load(std::memory_order_acquire) != idle) return true;
-  return false;
+  const std::lock_guard lock{mutex_};
+  return !queued_.empty() || !finished_.empty() ||
+         std::any_of(helpers_.begin(), helpers_.end(), [](const auto& h) { return h->task != nullptr; });
 }
 
 }  // namespace verbena::launcher

@@ -1,6 +1,10 @@
 // Starts ranks side by side: whoever starts one is held until it executes, so the keeper has helpers, threads that do nothing
 // else. They live as long as the keeper, for the kernel sends a rank's parent-death signal when the thread that made it
-// ends. A rank may die before its helper has said that it was started; by its number the keeper finds out whose it was.
+// ends.
+//
+// The first ranks are made before their environment is complete, while libpmix's server still comes up: everything is done but
+// the last step, before which they wait at a gate. A rank may die before its helper has said that it was started; by its
+// number the keeper finds out whose it was.
 #pragma once
 
 #include "base/fd.hpp"
@@ -9,11 +13,14 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 namespace verbena::launcher {
@@ -41,13 +48,17 @@ class start_crew {
   start_crew(const start_crew&) = delete;
   start_crew& operator=(const start_crew&) = delete;
 
-  /// By a helper that has nothing to do, or else here and now.
   void start(std::unique_ptr<start_task> task);
+  /// Completes the tasks that there are and lets their ranks execute, and all later ones at once.
+  void open_gate(const std::function<void(start_task&)>& complete);
+  /// Drops what no helper has begun with.
+  void drop();
+
   /// Becomes readable when a helper is done.
   int event_fd() const { return event_.get(); }
   /// Tells what helpers have done by now.
   void collect();
-  /// Waits for all of them, and tells.
+  /// Waits for all of them, and tells. Not before the gate is open.
   void settle();
   /// If `pid` is of a rank whose result has not been told, that is done first.
   void settle(pid_t pid);
@@ -55,21 +66,21 @@ class start_crew {
   bool busy() const;
 
  private:
-  enum state : int { idle, working, done };
   struct helper {
-    std::atomic<int> now{idle};
-    std::unique_ptr<start_task> task;  // the helper's while it is working
-    std::atomic<pid_t> pid{0};
-    spawn_result result;
-    std::thread thread;
+    std::unique_ptr<start_task> task;
+    std::atomic<pid_t> pid{0};  // written by the kernel as well
   };
-  [[noreturn]] void help(helper& self) const;
-  void tell(helper& one);
-  void wait(helper& one);
+  [[noreturn]] void help(helper& self);
 
   on_result tell_;
   base::unique_fd event_;
+  std::atomic<int> gate_{0};
   std::vector<std::unique_ptr<helper>> helpers_;
+
+  mutable std::mutex mutex_;      // of all below, and of the helpers' tasks
+  std::condition_variable news_;  // for helpers: a task; for the caller: a result
+  std::deque<std::unique_ptr<start_task>> queued_;
+  std::vector<std::pair<std::unique_ptr<start_task>, spawn_result>> finished_;
 };
 
 }  // namespace verbena::launcher
