@@ -4,11 +4,13 @@
 #include "base/cores.hpp"
 #include "base/fd_passing.hpp"
 #include "launcher/descent.hpp"
+#include "launcher/hosts/frame.hpp"
 #include "launcher/start_crew.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -20,6 +22,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string_view>
 
 namespace verbena::launcher {
@@ -64,17 +67,14 @@ void point(std::vector<char*>& to, const std::vector<std::string>& strings) {
 
 class keeper {
  public:
-  keeper(const rank_plan& plan, base::unique_fd socket)
-      : plan_(plan),
-        socket_(std::move(socket)),
-        paths_(plan.programs.size()),
-        crew_(ranks_at_once(plan.local_ranks.size()), [this](const start_task& task, const spawn_result& result) { on_start(task, result); }) {}
+  keeper(const keeper_legacy& legacy, base::unique_fd socket) : legacy_(legacy), socket_(std::move(socket)) {}
   [[noreturn]] void run();
 
  private:
   void obey();
   void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
              base::unique_fd errors);
+  void take_plan(int file, int segment);
   void complete(start_task& task) const;
   void on_start(const start_task& task, const spawn_result& result);
   void signal_ranks(int signal, bool from_terminal);
@@ -83,7 +83,8 @@ class keeper {
   void report(const keeper_report& what);
   [[noreturn]] void end_all();
 
-  const rank_plan& plan_;
+  const keeper_legacy legacy_;
+  rank_plan plan_;
   base::unique_fd socket_;
   base::unique_fd children_;  // SIGCHLD
   base::unique_fd nothing_;   // /dev/null
@@ -95,7 +96,7 @@ class keeper {
   bool killing_ = false;                  // start nothing more
   bool none_left_ = false;                // nothing to wait for, as of the last look
   std::vector<std::string> paths_;        // of each program, once it has been looked for
-  start_crew crew_;
+  std::unique_ptr<start_crew> crew_;      // from the plan on
 };
 
 void keeper::run() {
@@ -107,11 +108,10 @@ void keeper::run() {
   // Readers of rdmarun's output wait for its end, not for ours.
   ::dup2(nothing_.get(), 1);
   ::dup2(nothing_.get(), 2);
-  if (plan_.input_rank < 0) ::dup2(nothing_.get(), 0);
   while (true) {
-    pollfd ready[3] = {{socket_.get(), POLLIN, 0}, {children_.get(), POLLIN, 0}, {crew_.event_fd(), POLLIN, 0}};
+    pollfd ready[3] = {{socket_.get(), POLLIN, 0}, {children_.get(), POLLIN, 0}, {crew_ ? crew_->event_fd() : -1, POLLIN, 0}};
     ::poll(ready, 3, killing_ && !none_left_ ? 10 : -1);
-    if (ready[2].revents != 0) crew_.collect();
+    if (ready[2].revents != 0) crew_->collect();
     if (ready[1].revents != 0) reap();
     if (ready[0].revents != 0) obey();
     if (killing_ && !none_left_) {
@@ -137,12 +137,15 @@ void keeper::obey() {
   keeper_order order;
   std::memcpy(&order, packet.data(), sizeof order);
   switch (order.what) {
+    case keeper_order::kind::plan:
+      take_plan(fds[0].get(), fds[1].get());
+      break;
     case keeper_order::kind::variables: {
       const char* at = packet.data() + sizeof order;
       const char* end = packet.data() + count;
       for (; at < end; at += std::strlen(at) + 1) added_.emplace_back(at);
       complete_ = true;
-      crew_.open_gate([this](start_task& task) { complete(task); });
+      crew_->open_gate([this](start_task& task) { complete(task); });
       break;
     }
     case keeper_order::kind::start: {
@@ -160,12 +163,30 @@ void keeper::obey() {
       break;
     case keeper_order::kind::kill:
       killing_ = true;
-      crew_.drop();
+      if (crew_) crew_->drop();
       reap();
       break;
     case keeper_order::kind::end:
       end_all();
   }
+}
+
+void keeper::take_plan(int file, int segment) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0) end_all();
+  std::string bytes(static_cast<std::size_t>(about.st_size), '\0');
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t count = ::pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+    if (count <= 0) end_all();
+    at += static_cast<std::size_t>(count);
+  }
+  base::check(read_fields(bytes, plan_), "the keeper understands rdmarun");
+  ::dup3(segment, legacy_.segment_place, O_CLOEXEC);
+  if (plan_.input_rank < 0) ::dup2(nothing_.get(), 0);
+  paths_.resize(plan_.programs.size());
+  crew_ = std::make_unique<start_crew>(
+      ranks_at_once(plan_.local_ranks.size()),
+      [this](const start_task& task, const spawn_result& result) { on_start(task, result); });
 }
 
 void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
@@ -196,15 +217,15 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
   request.input = task->reads ? 0 : nothing_.get();
   request.output = task->output.get();
   request.errors = task->errors.get();
-  request.kept = plan_.segment_fd;
+  request.kept = legacy_.segment_place;
   request.own_group = !task->reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
-  request.signal_mask = plan_.signal_mask;
+  request.signal_mask = legacy_.signal_mask;
   request.cpus = task->mask;
   if (complete_) complete(*task);
   if (killing_)
     on_start(*task, {-1, start_step::make_process, ECANCELED});
   else
-    crew_.start(std::move(task));
+    crew_->start(std::move(task));
 }
 
 /// With what has come from libpmix, and last what is the rank's own.
@@ -234,7 +255,7 @@ void keeper::on_start(const start_task& task, const spawn_result& result) {
 }
 
 void keeper::signal_ranks(int signal, bool from_terminal) {
-  crew_.settle();  // whoever was to start before it gets it
+  crew_->settle();  // whoever was to start before it gets it
   for (const auto& [pid, rank] : ranks_) {
     if (pid != shares_terminal_)
       ::kill(-pid, signal);
@@ -246,7 +267,7 @@ void keeper::signal_ranks(int signal, bool from_terminal) {
 /// None that runs gets the signal: a program may have a use of its own for it, and it would take the stop away from a debugger
 /// that is just attaching.
 void keeper::resume_ranks() {
-  crew_.settle();
+  crew_->settle();
   const std::vector<pid_t> stopped = stopped_groups();
   for (const auto& [pid, rank] : ranks_)
     if (std::binary_search(stopped.begin(), stopped.end(), ::getpgid(pid))) ::kill(pid == shares_terminal_ ? pid : -pid, SIGCONT);
@@ -259,11 +280,11 @@ void keeper::reap() {
   std::vector<keeper_report> ended;
   int status = 0;
   while (true) {
-    const bool more_may_come = crew_.busy();  // looked at first: what is there then, waitpid knows
+    const bool more_may_come = crew_ && crew_->busy();  // looked at first: what is there then, waitpid knows
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     none_left_ = pid < 0 && errno == ECHILD && !more_may_come;
     if (pid <= 0) break;
-    crew_.settle(pid);
+    crew_->settle(pid);
     const auto at = ranks_.find(pid);
     if (at == ranks_.end()) continue;  // an orphan that came to us
     ended.push_back({keeper_report::kind::exited, start_step::execute, at->second, pid, status});
@@ -286,14 +307,14 @@ void keeper::report(const keeper_report& what) {
 }
 
 void keeper::end_all() {
-  crew_.drop();
+  if (crew_) crew_->drop();
   // A normal end finds nothing to wait for, and does not look through /proc.
   while (true) {
-    const bool more_may_come = crew_.busy();
+    const bool more_may_come = crew_ && crew_->busy();
     const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
     if (pid > 0) continue;
     if (pid < 0 && errno == ECHILD && !more_may_come) break;
-    crew_.collect();
+    if (crew_) crew_->collect();
     kill_descent();
     timespec pause{0, 2'000'000};
     sigset_t child;
@@ -311,20 +332,40 @@ unsigned ranks_at_once(std::size_t ranks) {
   return static_cast<unsigned>(std::clamp(std::min(base::mask_cpus().size(), ranks), std::size_t{1}, most));
 }
 
-base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid) {
+base::unique_fd start_keeper(const keeper_legacy& legacy, pid_t& pid) {
   int ends[2];
   base::check(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "socketpair succeeds");
   base::unique_fd ours{ends[0]}, theirs{ends[1]};
   pid = ::fork();
   if (pid == 0) {
     ours.reset();
-    if (plan.parents_fd >= 0) ::close(plan.parents_fd);
+    if (legacy.parents_fd >= 0) ::close(legacy.parents_fd);
     ::prctl(PR_SET_NAME, "rdmarun-keeper");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    keeper{plan, std::move(theirs)}.run();
+    keeper{legacy, std::move(theirs)}.run();
   }
   if (pid < 0) return {};
   return ours;
+}
+
+bool send_plan(int socket, const rank_plan& plan, int segment_fd) {
+  const base::unique_fd file{::memfd_create("verbena-plan", MFD_CLOEXEC)};
+  if (!file) return false;
+  const std::string bytes = write_fields(plan);
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const ssize_t count = ::write(file.get(), rest.data(), rest.size());
+    if (count < 0) return false;
+    rest.remove_prefix(static_cast<std::size_t>(count));
+  }
+  keeper_order order{keeper_order::kind::plan};
+  iovec data{&order, sizeof order};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  base::fd_control control;
+  const int fds[] = {file.get(), segment_fd};
+  base::attach_fds(message, control, fds);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) >= 0;
 }
 
 }  // namespace verbena::launcher

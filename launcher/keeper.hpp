@@ -23,6 +23,7 @@ namespace verbena::launcher {
 /// rdmarun to keeper. A `start` carries the rank's standard output and error as descriptors.
 struct keeper_order {
   enum class kind : std::uint8_t {
+    plan,       ///< carries two descriptors: a file in memory with the rank_plan, and the shared segment
     variables,  ///< followed by "NAME=value\0" strings: what PMIx adds to each rank's environment
     start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not.
                 ///< Before `variables` it is prepared, and executes when they come
@@ -48,24 +49,34 @@ struct keeper_report {
       0;  ///< errno of a failed start or, if `started`, of a failed binding; or the wait status
 };
 
-/// Everything the keeper needs to start ranks; copied into it by the fork.
+/// What the keeper needs to start ranks.
 struct rank_plan {
   std::vector<std::vector<std::string>> programs;  ///< each program and its arguments
   std::vector<std::uint32_t> program_of;           ///< of each rank of the job
   std::vector<std::uint32_t> local_ranks;          ///< those of this host, ascending
   std::vector<std::string> environment;            ///< of every rank, without what PMIx adds
   std::string directory;                           ///< to enter first; empty: stay
-  int input_rank = 0;                              ///< inherits the standard input; -1: nobody
-  int parents_fd = -1;                             ///< to be closed: a pipe must end when the parent closes it
-  int segment_fd = -1;                             ///< inherited by each rank under the same number
-  sigset_t signal_mask{};
+  std::int32_t input_rank = 0;                     ///< inherits the standard input; -1: nobody
   bool leaves = false;  ///< the keeper ends without being told to, once all ranks have been reported and nothing is left
+  template <class A>
+  void fields(A& a) {
+    a(programs, program_of, local_ranks, environment, directory, input_rank, leaves);
+  }
+};
+
+/// What it inherits.
+struct keeper_legacy {
+  sigset_t signal_mask{};  ///< for the ranks
+  int parents_fd = -1;     ///< to be closed: a pipe must end when the parent closes it
+  int segment_place = -1;  ///< the number under which each rank inherits the segment; taken by something else until it comes
 };
 
 /// How many of so many ranks the keeper prepares or starts at the same time.
 unsigned ranks_at_once(std::size_t ranks);
 
 /// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.
-base::unique_fd start_keeper(const rank_plan& plan, pid_t& pid);
+base::unique_fd start_keeper(const keeper_legacy& legacy, pid_t& pid);
+/// The first thing to be sent over it. False, with errno: it cannot be.
+bool send_plan(int socket, const rank_plan& plan, int segment_fd);
 
 }  // namespace verbena::launcher

@@ -115,6 +115,7 @@ void keeper_link::receive() {
       continue;
     }
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0 && errno == ECONNRESET) continue;  // it left without reading all; what it has said is still to come
     gone_ = true;
     orders_.clear();
     loop_.forget(socket_.get());

@@ -5,32 +5,48 @@
 #include "launcher/process_setup.hpp"
 #include "launcher/topology.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace verbena::launcher {
 
-local_node::local_node(std::uint32_t job_size, std::vector<std::uint32_t> ranks)
-    : ranks_(std::move(ranks)), segment_(job_size, ranks_, "verbena-segment-" + random_name()) {}
+local_node::~local_node() {
+  keeper_.reset();
+  keeper_socket_.reset();
+  if (keeper_pid_ > 0)  // there was no job after all: it ends what it has prepared
+    while (::waitpid(keeper_pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+}
 
-bool local_node::fork_keeper(rank_plan plan) {
-  plan.local_ranks = ranks_;
-  plan.segment_fd = segment_.fd();
-  plan.environment.push_back(segment_.variable());
-  plan.signal_mask = block_signals();
-  directory_ = plan.directory;
+bool local_node::fork_keeper(int parents_fd) {
+  segment_place_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const keeper_legacy legacy{block_signals(), parents_fd, segment_place_.get()};
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   // Seldom any: a shell that becomes rdmarun (exec) keeps its background jobs.
   siginfo_t none{};
   if (::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT) == 0) strangers_ = find_descent(::getpid());
-  keeper_socket_ = start_keeper(plan, keeper_pid_);
+  keeper_socket_ = start_keeper(legacy, keeper_pid_);
   if (!keeper_socket_) return false;
   release_standard_input();
   return true;
+}
+
+std::string local_node::describe(std::uint32_t job_size, std::vector<std::uint32_t> ranks, unsigned cores, rank_plan plan) {
+  ranks_ = std::move(ranks);
+  segment_ = std::make_unique<segment_server>(job_size, ranks_, cores, "verbena-segment-" + random_name());
+  segment_->move_to(std::move(segment_place_));
+  plan.local_ranks = ranks_;
+  plan.environment.push_back(segment_->variable());
+  directory_ = plan.directory;
+  if (send_plan(keeper_socket_.get(), plan, segment_->fd())) return {};
+  return fmt::format("cannot tell the keeper what to start: {}", std::strerror(errno));
 }
 
 void local_node::prepare_server() {
@@ -42,7 +58,7 @@ void local_node::prepare_server() {
 const bound_job& local_node::bind(binding policy, mapping map, const std::vector<unsigned>& mask,
                                   unsigned usable) {
   bound_ = bind_job(policy, map, static_cast<unsigned>(ranks_.size()), mask, usable, locks_);
-  segment_.share_cores(bound_.where.cores);
+  segment_->share_cores(bound_.where.cores);
   return bound_;
 }
 
@@ -57,9 +73,10 @@ std::string local_node::start_server(pmix_job job) {
 void local_node::attach(event_loop& loop, outputs where, node_events tell) {
   tell_ = std::move(tell);
   loop.watch(pmix_.event_fd(), EPOLLIN, [this](std::uint32_t) { tell_pmix_events(); });
-  segment_.serve(loop);
+  segment_->serve(loop);
   keeper_link::callbacks call;
   call.on_pipes = std::move(where.on_pipes);
+  opens_files_ = static_cast<bool>(where.open_files);
   call.open_files = std::move(where.open_files);
   call.on_report = [this](const keeper_report& report) { on_report(report); };
   call.on_gone = [this] { on_keeper_gone(); };
@@ -71,6 +88,7 @@ void local_node::attach(event_loop& loop, outputs where, node_events tell) {
 }
 
 void local_node::prepare_ranks() {
+  if (opens_files_) return;  // one of them may be a pipe that nobody reads yet: nobody shall wait for that before his start
   for (const std::size_t wanted = ranks_at_once(ranks_.size()); prepared_ < wanted && no_output_ == 0; ++prepared_)
     order_start(prepared_);
 }
@@ -107,9 +125,11 @@ void local_node::on_keeper_gone() {
   if (end_ordered_) {
     while (::waitpid(keeper_pid_, nullptr, 0) < 0 && errno == EINTR) {  // it is leaving: nothing to sleep for
     }
+    keeper_pid_ = -1;
     return tell_.on_gone({});
   }
-  segment_.announce_ending();
+  segment_->announce_ending();
+  keeper_pid_ = -1;
   // Orphans come to us, since we are a subreaper too (the ranks die by their parent-death signal). Children that a shell had
   // before it became rdmarun are not ours: they are neither waited for nor killed.
   const base::nanoseconds limit = base::steady_now() + 2 * base::second;

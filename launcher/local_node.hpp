@@ -1,8 +1,8 @@
 // The ranks of this host: their shared segment, the keeper that is their parent, the PMIx server they join through, and the
 // cores they are bound to. Used by rdmarun itself for a job of one host, and by the agent of each host of a larger one.
 //
-// The order matters, and is that of the declarations: the keeper is forked before any thread exists and after everything that
-// it inherits; libpmix's server starts on a thread of its own beside the look at the machine.
+// The order matters, and is that of the declarations: the keeper is forked before any thread exists, libpmix's server starts on a
+// thread of its own, and while it does the job is described and the machine looked at.
 #pragma once
 
 #include "base/fd.hpp"
@@ -22,13 +22,19 @@ namespace verbena::launcher {
 
 class local_node final : public node {
  public:
-  /// `ranks`: job ranks of this host, ascending. Throws verbena::error if the kernel refuses the segment.
-  local_node(std::uint32_t job_size, std::vector<std::uint32_t> ranks);
+  local_node() = default;
+  /// If the job has not been run, the keeper ends, and what it has prepared.
+  ~local_node() override;
+  local_node(const local_node&) = delete;
+  local_node& operator=(const local_node&) = delete;
 
-  /// Blocks all signals, becomes a subreaper and forks the keeper, which owns the standard input from here on. The plan is
-  /// completed with what belongs to this node. False: no process can be made.
-  bool fork_keeper(rank_plan plan);
+  /// Blocks all signals, becomes a subreaper and forks the keeper, which owns the standard input from here on and closes
+  /// `parents_fd`. False: no process can be made.
+  bool fork_keeper(int parents_fd = -1);
   void prepare_server();
+  /// `ranks`: job ranks of this host, ascending, which share `cores`. The plan is completed with what belongs to this node. Throws
+  /// verbena::error if the kernel refuses the segment. Empty, or a sentence.
+  std::string describe(std::uint32_t job_size, std::vector<std::uint32_t> ranks, unsigned cores, rank_plan plan);
   /// Finds the processors of each rank. `mask`: what may be used; `usable`: how many of them after the quota.
   const bound_job& bind(binding policy, mapping map, const std::vector<unsigned>& mask, unsigned usable);
   /// Registers the job, completed with the places of the ranks. Empty, or a sentence.
@@ -51,10 +57,10 @@ class local_node final : public node {
   void end() override;
   void close_output(unsigned) override {}  // the channels have closed the pipes
   void announce(std::uint32_t rank, base::rank_state state, std::uint32_t outcome, failure why) override {
-    segment_.announce(rank, state, outcome);
+    segment_->announce(rank, state, outcome);
     if (why != failure::none) pmix_.tell_failure(rank, why, static_cast<int>(outcome));
   }
-  void announce_ending() override { segment_.announce_ending(); }
+  void announce_ending() override { segment_->announce_ending(); }
 
   pmix_server& server() { return pmix_; }
 
@@ -65,7 +71,8 @@ class local_node final : public node {
   void on_keeper_gone();
 
   std::vector<std::uint32_t> ranks_;
-  segment_server segment_;
+  std::unique_ptr<segment_server> segment_;
+  base::unique_fd segment_place_;  // its number, before it is there
   core_locks locks_;  // the keeper has a part in them: cores are held until the last rank is gone
   std::string directory_;
   base::unique_fd keeper_socket_;
@@ -76,6 +83,7 @@ class local_node final : public node {
   node_events tell_;
   std::unique_ptr<keeper_link> keeper_;
   std::size_t prepared_ = 0;  // ranks that the keeper has been told to start
+  bool opens_files_ = false;
   bool started_ = false;
   int no_output_ = 0;  // errno of an output that could not be opened before that
   bool end_ordered_ = false;

@@ -1,4 +1,5 @@
 // rdmarun: parse, prepare, fork the keeper, start the PMIx server, look at the machine, run.
+#include "base/check.hpp"
 #include "base/cores.hpp"
 #include "launcher/binder.hpp"
 #include "launcher/hosts/agent.hpp"
@@ -16,19 +17,58 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace verbena::launcher {
 namespace {
 
+/// What a job on this host can begin with before it is known what it is: the keeper, and libpmix's server, for which everything
+/// else waits.
+struct head_start {
+  local_node here;
+  std::optional<hidden_stderr> chatter;
+};
+const head_start* begun = nullptr;
+
 int refuse(int status, const std::string& sentence) {
-  fmt::print(stderr, "rdmarun: {}\n", sentence);
+  const std::string line = fmt::format("rdmarun: {}\n", sentence);
+  if (begun != nullptr)
+    begun->chatter->print(line);
+  else
+    fmt::print(stderr, "{}", line);
   return status;
+}
+
+/// Null: no process can be made.
+std::unique_ptr<head_start> begin_job() {
+  raise_descriptor_limit(0);  // the ranks inherit the limit
+  auto start = std::make_unique<head_start>();
+  if (!start->here.fork_keeper()) return nullptr;
+  start->chatter.emplace();
+  start->here.prepare_server();
+  begun = start.get();
+  return start;
+}
+
+/// False, if it may be something else than a job on this host. It is enough to be right most of the time: what is not begun here is
+/// begun later.
+bool looks_like_a_job(const std::vector<std::string>& words) {
+  static constexpr std::array<std::string_view, 5> others = {"-H", "-h", "--h", "--version", "--settings"};
+  return words.size() > 1 && std::none_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.find("agent") != std::string::npos ||
+           std::any_of(others.begin(), others.end(), [&word](std::string_view other) { return word.starts_with(other); });
+  });
 }
 
 int print(const std::string& text) {
@@ -37,13 +77,13 @@ int print(const std::string& text) {
 }
 
 /// All ranks on this host.
-int run_here(const options& how, const std::string& host) {
+int run_here(const options& how, const std::string& host, const environment& found, std::unique_ptr<head_start> start) {
   const std::vector<unsigned> mask = base::mask_cpus();
   const unsigned cores =
       base::usable_cores(std::max(1U, static_cast<unsigned>(mask.size())), base::cpu_quota());
   std::string wrong;
   rank_plan plan;
-  plan.environment = make_environment(how, wrong);
+  plan.environment = make_environment(how, found, wrong);
   plan.directory = how.directory;
   plan.input_rank = how.input_rank;
   plan.leaves = true;  // here all ranks have ended as soon as its own have
@@ -60,14 +100,16 @@ int run_here(const options& how, const std::string& host) {
 
   std::vector<std::uint32_t> ranks(size);
   std::iota(ranks.begin(), ranks.end(), 0U);
-  local_node here{size, ranks};
   const std::vector<std::uint32_t> programs = plan.program_of;
   const std::vector<std::string> misspelt =
       how.quiet ? std::vector<std::string>{} : misspelt_settings(plan.environment);
-  if (!here.fork_keeper(std::move(plan))) return refuse(status_launcher, "cannot start a process");
-
-  hidden_stderr chatter;
-  here.prepare_server();
+  event_loop loop;  // outlives the node, which is watched there
+  const std::unique_ptr<head_start> job = start ? std::move(start) : begin_job();
+  if (!job) return refuse(status_launcher, "cannot start a process");
+  local_node& here = job->here;
+  const hidden_stderr& chatter = *job->chatter;
+  wrong = here.describe(size, ranks, cores, std::move(plan));
+  if (!wrong.empty()) return refuse(status_launcher, wrong);
   const bound_job& bound = here.bind(how.bind, how.map, mask, cores);
   for (const std::string& sentence : misspelt) chatter.print(fmt::format("rdmarun: {}\n", sentence));
   if (size > cores && !how.quiet)
@@ -76,7 +118,6 @@ int run_here(const options& how, const std::string& host) {
     chatter.print(
         "rdmarun: another job has bound ranks to some of the cores that --bind gives to this one\n");
   if (how.report_bindings) chatter.print(describe_bindings(bound, ranks, mask, host));
-  event_loop loop;
   launch one{loop, how, programs, std::vector<std::uint32_t>(size, 0), {host}, chatter.user_fd()};
   local_node::outputs outputs;
   outputs.on_pipes = [&one](std::uint32_t rank, base::unique_fd output, base::unique_fd errors) {
@@ -101,8 +142,14 @@ int run_here(const options& how, const std::string& host) {
 
 int begin(int argc, char** argv) {
   if (argc == 0) return status_usage;
+  whereabouts here{host_name(), {}};
+  const std::string not_understood = find_allocation([](const char* name) { return std::getenv(name); }, here.slurm);
+  const environment found = without_outer_job(environ);  // before libpmix has a part in it
+  const std::vector<std::string> words{argv + 1, argv + argc};
+  std::unique_ptr<head_start> start;
+  if (!here.slurm && not_understood.empty() && looks_like_a_job(words)) start = begin_job();
   options how;
-  if (const std::string wrong = parse_options({argv + 1, argv + argc}, how); !wrong.empty())
+  if (const std::string wrong = parse_options(words, how); !wrong.empty())
     return refuse(status_usage, wrong + " (rdmarun --help)");
   switch (how.what) {
     case action::help:
@@ -130,13 +177,13 @@ int begin(int argc, char** argv) {
     if (const std::string wrong = parse_hostfile(text, how.hostfile, how.hosts); !wrong.empty())
       return refuse(status_usage, wrong);
   }
-  whereabouts here{host_name(), {}};
-  const std::string not_understood = find_allocation([](const char* name) { return std::getenv(name); }, here.slurm);
   if (how.hosts.empty()) {
     if (!not_understood.empty()) return refuse(status_usage, not_understood);
     if (here.slurm) how.hosts = here.slurm->hosts;
   }
-  return needs_other_hosts(how, here) ? run_on_hosts(how, here) : run_here(how, here.host);
+  if (!needs_other_hosts(how, here)) return run_here(how, here.host, found, std::move(start));
+  base::check(start == nullptr, "whoever names hosts is recognised before");
+  return run_on_hosts(how, here);
 }
 
 }  // namespace

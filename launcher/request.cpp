@@ -11,8 +11,8 @@
 
 namespace verbena::launcher {
 
-environment make_environment(const options& how, std::string& wrong) {
-  environment variables = without_outer_job(environ);
+environment make_environment(const options& how, environment found, std::string& wrong) {
+  environment variables = std::move(found);
   if (!how.fabric.empty()) set_variable(variables, "VERBENA_FABRIC=" + how.fabric);
   if (!how.device.empty()) set_variable(variables, "VERBENA_DEVICE=" + how.device);
   if (!how.interface.empty()) set_variable(variables, "VERBENA_INTERFACE=" + how.interface);

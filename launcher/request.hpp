@@ -18,8 +18,8 @@ struct whereabouts {
   std::optional<allocation> slurm;  ///< around us
 };
 
-/// The ranks' environment, or a sentence in `wrong`.
-environment make_environment(const options& how, std::string& wrong);
+/// The ranks' environment, of what rdmarun itself found (without_outer_job), or a sentence in `wrong`.
+environment make_environment(const options& how, environment found, std::string& wrong);
 
 /// What the library will read from it; throws verbena::error where it makes no sense.
 base::settings settings_of(const environment& variables);

@@ -2,6 +2,7 @@
 
 #include "base/fd_passing.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -23,12 +24,13 @@ namespace {
 
 }  // namespace
 
-segment_server::segment_server(std::uint32_t job_size, std::vector<std::uint32_t> ranks,
+segment_server::segment_server(std::uint32_t job_size, std::vector<std::uint32_t> ranks, std::uint32_t cores,
                                std::string socket_name)
     : ranks_(std::move(ranks)), in_job_(ranks_.size()), socket_name_(std::move(socket_name)) {
   base::job_shape shape;
   shape.job_size = job_size;
   shape.local_ranks = ranks_;
+  shape.cores = cores;
   segment_ = base::create_segment(shape);
   struct stat about {};
   if (::fstat(segment_.get(), &about) != 0) fail("fstat");
@@ -44,6 +46,11 @@ segment_server::segment_server(std::uint32_t job_size, std::vector<std::uint32_t
   if (!listener_ || ::bind(listener_.get(), address.get(), address.length) != 0 ||
       ::listen(listener_.get(), 128) != 0)
     fail("listening on an abstract socket");
+}
+
+void segment_server::move_to(base::unique_fd place) {
+  if (::dup3(segment_.get(), place.get(), O_CLOEXEC) < 0) fail("dup3");
+  segment_ = std::move(place);
 }
 
 std::string segment_server::variable() const {

@@ -19,9 +19,12 @@ class segment_server {
  public:
   /// Throws verbena::error if the kernel refuses. `socket_name` must be unguessable.
   /// `ranks`: those of the job that are on this node, ascending.
-  segment_server(std::uint32_t job_size, std::vector<std::uint32_t> ranks, std::string socket_name);
+  /// `cores`: what they share, until share_cores says better.
+  segment_server(std::uint32_t job_size, std::vector<std::uint32_t> ranks, std::uint32_t cores, std::string socket_name);
 
   int fd() const { return segment_.get(); }
+  /// The segment's descriptor gets the number of `place`, which is replaced.
+  void move_to(base::unique_fd place);
   std::string variable() const;  ///< "VERBENA_SEGMENT=FD:INODE:NAME"
 
   /// How many cores the ranks share; said before the first of them starts.

@@ -172,19 +172,23 @@ std::string agent::prepare(plan_message& plan, std::string& remarks) {
   if (std::string wrong = raise_descriptor_limit(static_cast<unsigned>(ranks.size())); !wrong.empty())
     return wrong;
   const auto size = static_cast<std::uint32_t>(plan.host_of.size());
-  node_ = std::make_unique<local_node>(size, ranks);
+  node_ = std::make_unique<local_node>();
   const std::vector<unsigned> mask = base::mask_cpus();
   const unsigned cores =
       base::usable_cores(std::max(1U, static_cast<unsigned>(mask.size())), base::cpu_quota());
-  rank_plan keeps{plan.programs, plan.program_of, {}, plan.environment, plan.directory, plan.input_rank, -1, -1, {}};
+  int parents_fd = -1;
   if (plan.input_rank >= 0 && plan.input_is_sent) {
     input_.emplace(loop_, [this](std::uint32_t bytes, bool closed) { link_.send(input_taken_message{bytes, closed}); });
     if (input_->fd() < 0) return fmt::format("cannot make a pipe for the standard input: {}", std::strerror(errno));
-    keeps.parents_fd = input_->fd();
+    parents_fd = input_->fd();
   }
-  if (!node_->fork_keeper(std::move(keeps))) return "cannot start a process";
+  if (!node_->fork_keeper(parents_fd)) return "cannot start a process";
   chatter_.emplace();
   node_->prepare_server();
+  if (std::string wrong = node_->describe(
+          size, ranks, cores, {plan.programs, plan.program_of, {}, plan.environment, plan.directory, plan.input_rank});
+      !wrong.empty())
+    return wrong;
   const std::string& host = plan.hosts[plan.here];
   const bound_job& bound =
       node_->bind(static_cast<binding>(plan.bind), static_cast<mapping>(plan.map), mask, cores);

@@ -59,7 +59,7 @@ int head::refuse(int status, const std::string& sentence) const {
 
 int head::run() {
   std::string wrong;
-  const environment variables = make_environment(how_, wrong);
+  const environment variables = make_environment(how_, without_outer_job(environ), wrong);
   const unsigned slots =
       std::accumulate(how_.hosts.begin(), how_.hosts.end(), 0U,
                       [](unsigned sum, const host_slots& each) { return sum + each.slots; });
