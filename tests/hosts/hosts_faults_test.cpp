@@ -84,6 +84,18 @@ TEST_CASE("an agent that cannot connect back says so", "[hosts][faults]") {
   CHECK(dropped.seconds < 15);
 }
 
+TEST_CASE("an agent of another release is refused at once, with both versions and the host", "[hosts][faults]") {
+  // What rdmarun says to it first is changed on its way, to what a later release would say.
+  const std::string later = "f() { h=$1; shift; sed -u '1s/^verbena-agent [0-9]*/verbena-agent 99/' | ssh $h \"$@\"; }; f";
+  const outcome end = shell(on_h1("$R --agent-command \"$LATER\" -H h2 hostname"), {{"LATER", later}});
+  CHECK(end.status == 125);
+  CHECK_THAT(end.errors, Contains("host h2: ") && Contains("speaks version ") && Contains("with its agents, not 99") &&
+                             Contains("install the same release on both hosts"));
+  CHECK(end.output.empty());
+  CHECK(end.seconds < 5);
+  nothing_left(1);
+}
+
 TEST_CASE("an agent may lie at another path", "[hosts]") {
   const outcome end = shell("mkdir -p $T/elsewhere/bin; ln -s $R $T/elsewhere/bin/rdmarun; " + in_host() +
                             " 1 $R --prefix $T/elsewhere -H h2 sh -c 'tr \"\\0\" \" \" < /proc/$(pgrep -o -x rdmarun)/cmdline'");
@@ -132,7 +144,7 @@ TEST_CASE("signals and time limits reach the ranks of all hosts", "[hosts][fault
   CHECK(end.output == "up\nup\ncaught\ncaught\n");
 }
 
-TEST_CASE("a thousand strangers who say nothing delay no start, and are let go of after five seconds", "[hosts][faults]") {
+TEST_CASE("a thousand strangers who say nothing, or a byte now and then, delay no start, and are let go of after five seconds", "[hosts][faults]") {
   const auto start = [](const char* delay) { return on_h1(fmt::format("$R --agent-command 'sleep {}; ssh' -H h2 hostname", delay)); };
   const double alone = shell(start("2")).seconds;
   for (const char* delay : {"2", "8"}) {
@@ -143,8 +155,15 @@ TEST_CASE("a thousand strangers who say nothing delay no start, and are let go o
     // Prints how many were closed, and how long the last one was kept.
     shell_command strangers(fmt::format(
         "{} 3 python3 -c '\n"
-        "import socket, time\n"
+        "import socket, threading, time\n"
         "all = [socket.create_connection((\"10.78.91.1\", {}), 5) for i in range(1000)]\n"
+        "def drip():\n"  // some say a byte now and then, which is no proof either
+        "  for i in range(40):\n"
+        "    time.sleep(0.5)\n"
+        "    for one in all[::10]:\n"
+        "      try: one.send(b\"x\")\n"
+        "      except OSError: pass\n"
+        "threading.Thread(target=drip, daemon=True).start()\n"
         "begin = time.time()\n"
         "closed = 0\n"
         "for one in all:\n"

@@ -107,6 +107,29 @@ TEST_CASE("a host's cable pulled for three seconds costs a job nothing but the t
   CHECK(end.errors.empty());
 }
 
+TEST_CASE("addresses that both hosts have, and networks that lead nowhere, hold nothing up", "[hosts][tcp]") {
+  // As containers' bridges are on each host, and a second network whose gateway does not answer.
+  for (const int host : {1, 2})
+    REQUIRE(shell(fmt::format("{0} {1} sh -c 'ip link add docker0 type bridge && ip addr add 172.17.0.1/16 "
+                              "dev docker0 && ip link set "
+                              "docker0 up && ip link add apart type bridge && ip addr add 10.80.{1}.1/24 dev "
+                              "apart && ip link set apart "
+                              "up && ip route add 10.80.{2}.0/24 via 10.78.91.200'",
+                              in_host(), host, 3 - host))
+                .status == 0);
+  const outcome end = shell(
+      on_h1(fmt::format("$R --explain -H h1:2,h2:2 {}/vb_allreduce -m 8:16k -i 3 -x 1 -c", BENCHMARKS_PATH)),
+      {}, 40);
+  for (const int host : {1, 2})
+    shell(fmt::format("{} {} sh -c 'ip link del docker0; ip link del apart; ip route flush 10.80.{}.0/24'",
+                      in_host(), host, 3 - host));
+  INFO(end.errors);
+  CHECK(end.status == 0);
+  CHECK_THAT(end.output, Contains("4 ranks, every byte checked"));
+  CHECK_THAT(end.errors, Contains("-> tcp: it is on another host; 10.78.91.") && !Contains("172.17.0.1"));
+  CHECK(end.seconds < 8);
+}
+
 TEST_CASE("hosts that have IPv6 only start, meet and talk", "[hosts][tcp]") {
   const auto on_both = [](const std::string& words) {
     for (const int host : {1, 2}) {
