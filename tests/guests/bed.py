@@ -2,7 +2,7 @@
 """Runs a command in a virtual machine of its own, with Debian's stock kernel and this machine's files.
 
   bed.py --bed FOLDER fetch
-  bed.py --bed FOLDER run [--guests N] [--cpus N] [--memory MIB] [--rdma] [--setup TEXT] [--seconds S] -- COMMAND...
+  bed.py --bed FOLDER run [--guests N [--ssh]] [--cpus N] [--memory MIB] [--rdma] [--setup TEXT] [--seconds S] -- COMMAND...
 
 The guest sees this machine's root read-only under an overlay in memory, so every program installed or built here
 runs there at the same path, and what it writes is gone afterwards. The kernel is fetched from Debian once and unpacked
@@ -14,7 +14,10 @@ With --rdma the guest has a network card, and on it the kernel's own RDMA device
 eth0, 10.0.0.1, ready when COMMAND begins.
 
 With --guests 2 there are two of them, their cards linked to each other and to nothing else, 10.0.0.1 and 10.0.0.2. COMMAND
-runs in both, and finds 1 or 2 in VERBENA_GUEST; the status is the first one that is not 0."""
+runs in both, and finds 1 or 2 in VERBENA_GUEST; the status is the first one that is not 0.
+
+With --ssh as well COMMAND runs in the first only, as root; the second is there until COMMAND ends, or kills it. They are called g1
+and g2, and `ssh g2` and `ssh g1` work in both without a question."""
 
 import argparse
 import contextlib
@@ -29,6 +32,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(1, str(HERE.parent))
+import ssh_access
+
 BOOT_MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
 
 # The port is ready once it is active and its table has the GID of the IPv4 address: both come after the command that
@@ -43,6 +50,18 @@ ready() { grep -q ACTIVE $port/state && cat $port/gids/* 2>/dev/null | grep -q f
 for i in $(seq 100); do ready && break; sleep 0.1; done
 ready
 """
+
+# Logins after the first share its connection: proving keys takes seconds on an emulated processor. The first guest waits for
+# the second.
+SHARED_LOGIN = "ControlMaster auto\nControlPath /run/ssh-%h\nControlPersist yes\n"
+REACH_THE_OTHER = """for i in $(seq 60); do ssh -o ConnectTimeout=2 g2 true && break; sleep 0.5; done
+ssh g2 true
+"""
+
+
+def ssh_setup(folder, number):
+    return (f"mkdir /run/sshd\n{ssh_access.join(folder)}{ssh_access.serve(folder)} >/guest/sshd.log 2>&1 &\n"
+            + (REACH_THE_OTHER if number == 1 else ""))
 
 
 def network_card(number, guests, folder):
@@ -122,7 +141,7 @@ class Guest:
         self.outside = Path(shared) if shared else None
         (self.share / "shared").mkdir()
         shutil.copy(HERE / "boot.sh", self.share)
-        settings = {"KERNEL": bed.kernel, "NAME": f"guest{number}", "SETUP": setup, "SHARED": shared}
+        settings = {"KERNEL": bed.kernel, "NAME": f"g{number}", "SETUP": setup, "SHARED": shared}
         (self.share / "settings").write_text("".join(f"{k}={shlex.quote(str(v))}\n" for k, v in settings.items()))
         (self.share / "command").write_text(f"export VERBENA_GUEST={number}\ncd {shlex.quote(os.getcwd())}\n{command}\n")
         self.console = open(self.share / "console", "wb")
@@ -175,6 +194,7 @@ def main():
     parser.add_argument("--cpus", type=int, default=0, help="of each guest; default: 2, or 1 of two guests")
     parser.add_argument("--memory", type=int, default=1536)
     parser.add_argument("--rdma", action="store_true")
+    parser.add_argument("--ssh", action="store_true", help="of two guests: they are hosts of one job")
     parser.add_argument("--setup", default="")
     parser.add_argument("--seconds", type=float, default=300)
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
@@ -188,21 +208,30 @@ def main():
         return 0
     if options.guests == 2 and not options.rdma:
         parser.error("two guests have nothing in common without --rdma")
+    if options.ssh and options.guests != 2:
+        parser.error("--ssh is between two guests")
     with contextlib.ExitStack() as ending:
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="verbena-link-")))
+        if options.ssh:
+            ssh_access.prepare(folder, {"g1": "10.0.0.1", "g2": "10.0.0.2"})
+            with open(folder / "ssh_config", "a") as config:
+                config.write(SHARED_LOGIN)
         guests = []
         deadline = time.monotonic() + options.seconds
         for number in range(1, options.guests + 1):
             setup, devices = options.setup, ("-nic", "none")
+            if options.ssh:
+                setup = ssh_setup(folder, number) + setup
             if options.rdma:
                 setup, devices = SOFT_ROCE % number + setup, network_card(number, options.guests, folder)
             cpus = options.cpus or (2 if options.guests == 1 else 1)
             guests.append(ending.enter_context(
-                Guest(bed, number, shlex.join(command), cpus, options.memory, setup, devices)))
+                Guest(bed, number, "sleep infinity" if options.ssh and number == 2 else shlex.join(command), cpus,
+                      options.memory, setup, devices)))
             while options.guests == 2 and not (folder / "link").exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
         status = 0
-        for number, guest in enumerate(guests, 1):
+        for number, guest in enumerate(guests[:1] if options.ssh else guests, 1):
             ended = guest.wait(max(deadline - time.monotonic(), 1))
             if status == 0:  # of files with one name, those of the guest that the status is of
                 guest.leave_shared()

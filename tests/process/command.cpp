@@ -42,12 +42,14 @@ class capture {
   int fd_;
 };
 
-/// Beside pretend hosts (tests/hosts/bed.py) jobs run on those that VERBENA_TEST_HOSTS names, one rank to each in turn.
+/// On several hosts jobs run on those that VERBENA_TEST_HOSTS names, one rank to each in turn; beside pretend hosts
+/// (tests/hosts/bed.py) they are started on the first of those, else here.
 std::string where_it_runs(std::string command) {
   if (!on_several_hosts()) return command;
+  const char* const bed = std::getenv("VERBENA_HOSTS_BED");
   const std::string here = "launcher/rdmarun ";
-  const std::string there = std::string(std::getenv("VERBENA_HOSTS_BED")) + "/in 1 $PWD/launcher/rdmarun --map node -H " +
-                            std::getenv("VERBENA_TEST_HOSTS") + " ";
+  const std::string there = (bed != nullptr ? std::string(bed) + "/in 1 $PWD/" : std::string()) + here +
+                            "--map node -H " + std::getenv("VERBENA_TEST_HOSTS") + " ";
   for (std::size_t at = 0; (at = command.find(here, at)) != std::string::npos; at += there.size())
     command.replace(at, here.size(), there);
   return command;
@@ -87,7 +89,7 @@ finished run(const std::string& command, std::chrono::seconds limit) {
 }
 
 bool on_several_hosts() {
-  return std::getenv("VERBENA_HOSTS_BED") != nullptr && std::getenv("VERBENA_TEST_HOSTS") != nullptr;
+  return std::getenv("VERBENA_TEST_HOSTS") != nullptr;
 }
 
 std::string build_root() {
