@@ -39,7 +39,7 @@ void endpoint::close(link& of, errc why, std::string words) {
   of.end = why;
   of.last_words = std::move(words);
   of.closing_since = now_;
-  of.serving.silence();
+  of.serving.stop();  // not reset: with a reset a device may forget what it has not told yet
   of.packets.stop();
   of.accesses.stop();
   if (!has_markers) {
