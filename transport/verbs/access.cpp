@@ -4,6 +4,8 @@
 
 #include "transport/verbs/status.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -105,9 +107,10 @@ post_result endpoint::start(peer to, access_kind what, buffer local, const remot
 
 /// Posts what waits, and remembers the link if some has to wait on.
 void endpoint::look_after(link& to) {
+  const bool connected = connect_accesses(to);
   const bool said = say_what_is_owed(to);
   const bool posted = pump(to);
-  if ((said && posted) || to.busy) return;
+  if ((connected && said && posted) || to.busy) return;
   to.busy = true;
   busy_.push_back(&to);
 }
@@ -259,7 +262,7 @@ void endpoint::ask_to_open(link& to) noexcept {
 void endpoint::open_accesses(link& to) {
   to.accesses = queue_pair(device_, domain_.get(), completions_.get(), receives_.get(),
                            {.sends = most_requests + 1, .inline_bytes = inline_bytes_, .access = 0});
-  if (!to.accesses || to.accesses.inline_bytes() < inline_bytes_) return on_opened(to, {});
+  if (!to.accesses || to.accesses.inline_bytes() < inline_bytes_) return refuse_accesses(to);
   roles_[to.accesses.number()] = {&to, owner::accesses};
   to.access_start = first_number_;
   ask_to_open(to);
@@ -269,45 +272,69 @@ void endpoint::open_accesses(link& to) {
   }
 }
 
+/// Connects what the peer asked for, or agreed to. False: later, for there was no time for it.
+bool endpoint::connect_accesses(link& of) {
+  for (const bool asked : {true, false}) {
+    bool& waits = asked ? of.was_asked : of.was_answered;
+    if (!waits || !of.up()) continue;
+    if (connecting_took_ > most_connecting) return false;
+    waits = false;
+    const base::nanoseconds start = base::steady_now();
+    if (asked)
+      on_open(of, of.asked);
+    else
+      on_opened(of, of.answered);
+    connecting_took_ += base::steady_now() - start;
+  }
+  return true;
+}
+
 /// The peer wants to reach our memory, for the first time or again.
-void endpoint::on_open(link& from, const control& word) noexcept {
+void endpoint::on_open(link& from, const control& word) {
   const bool fresh = !from.serving;
-  bool made = true;
   if (fresh) {
     from.serving =
         queue_pair(device_, domain_.get(), completions_.get(), receives_.get(),
                    {.sends = 1,
                     .inline_bytes = 0,
                     .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC});
-    made = static_cast<bool>(from.serving);
-    if (made) roles_[from.serving.number()] = {&from, owner::serving};
-  } else {
-    made = from.serving.restart();
+    if (from.serving) roles_[from.serving.number()] = {&from, owner::serving};
   }
-  if (made) made = from.serving.receive_from(device_, from.there.head, word.number, word.start & 0xffffff);
-  if (!made && from.serving) {
-    roles_.erase(from.serving.number());
-    from.serving.destroy();
-  }
+  if (from.serving &&
+      ((!fresh && !from.serving.restart()) ||
+       !from.serving.receive_from(device_, from.there.head, word.number, word.start & 0xffffff)))
+    return break_for_accesses(from);
   from.opened_round = word.round;
   from.owes_opened = true;
 }
 
 void endpoint::on_opened(link& from, const control& word) {
-  if (word.number != 0) {
-    if (from.accesses_are != access_state::opening || word.round != from.round) return;
-    if (from.accesses.receive_from(device_, from.there.head, word.number, 0) &&
-        from.accesses.begin_sending(device_, from.there.head, from.access_start)) {
-      from.accesses_are = access_state::open;
-      return;
-    }
-  }
-  // One of the two devices has no room for it: what was taken ends, the rest goes by packets.
-  from.accesses_are = access_state::refused;
-  while (from.under_way.size() != 0) {
-    access a = from.under_way[0];
-    from.under_way.pop();
-    if (holds_packets(a.what)) --from.puts_held;
+  if (from.accesses_are != access_state::opening || word.round != from.round) return;
+  if (word.number == 0) return refuse_accesses(from);
+  if (!from.accesses.receive_from(device_, from.there.head, word.number, 0) ||
+      !from.accesses.begin_sending(device_, from.there.head, from.access_start))
+    return break_for_accesses(from);
+  from.accesses_are = access_state::open;
+}
+
+/// It is there, and cannot be connected just now, as with the interface down: the packets' connection would not be mended
+/// either before that is over, and with it the question comes again.
+void endpoint::break_for_accesses(link& of) {
+  break_off(
+      of, errc::link_down,
+      fmt::format("{} to rank {}, accesses to memory: a queue pair cannot be connected: does the address of "
+                  "the other side answer? {}",
+                  device_.text(), of.who.index, port_words()),
+      now_);
+}
+
+/// One of the two devices has no room for a queue pair: what was taken ends, the rest goes by packets.
+void endpoint::refuse_accesses(link& to) {
+  to.accesses_are = access_state::refused;
+  while (to.under_way.size() != 0) {
+    access a = to.under_way[0];
+    to.under_way.pop();
+    if (holds_packets(a.what)) --to.puts_held;
     let_go(a);
     if (!leaving_) refused_.push_back(a.op);
   }

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t arrivals_per_gather = 64;
 constexpr int completions_per_look = 16;
 constexpr std::uint32_t gathers_per_news = 64;
+constexpr base::nanoseconds longest_without_news = 50 * base::millisecond;  // of a rank that calls seldom
 
 }  // namespace
 
@@ -49,7 +50,8 @@ std::span<const arrival> endpoint::gather(base::nanoseconds now, const peer* onl
       all_seen = count < completions_per_look;
     }
   if (only == nullptr) note_what_is_told(all_seen && kept_.empty(), handled);
-  if (++ticks_ % gathers_per_news == 0 || events_->any()) {
+  if (++ticks_ % gathers_per_news == 0 || now - news_read_ >= longest_without_news || events_->any()) {
+    news_read_ = now;
     read_news();
     if (look_at_device(now)) ++steps_;
     if (now >= silence_due_) look_for_silence(now);  // behind the events: they may say why
@@ -85,8 +87,9 @@ void endpoint::look_after_busy() {
   std::size_t left = 0;
   for (std::size_t i = 0; i < busy_.size(); ++i) {
     link& l = *busy_[i];
+    const bool connected = connect_accesses(l);
     const bool said = say_what_is_owed(l);
-    if (said && pump(l))
+    if (connected && said && pump(l))
       l.busy = false;
     else
       busy_[left++] = &l;
@@ -117,9 +120,12 @@ bool endpoint::handle(const ibv_wc& wc, const peer* only) {
     if (wc.status != IBV_WC_SUCCESS) on_failure(*of, as, wc);
     return true;
   }
-  const bool of_connection = wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR &&
-                             wc.status != IBV_WC_REM_ACCESS_ERR && wc.status != IBV_WC_REM_INV_REQ_ERR &&
-                             wc.status != IBV_WC_LOC_PROT_ERR;
+  // Behind a request that was refused the others are flushed; where none was, the queue pair has failed by itself.
+  const bool of_connection = wc.status == IBV_WC_WR_FLUSH_ERR
+                                 ? of->up() && of->accesses_are == access_state::open
+                                 : wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_REM_ACCESS_ERR &&
+                                       wc.status != IBV_WC_REM_INV_REQ_ERR &&
+                                       wc.status != IBV_WC_LOC_PROT_ERR;
   if (of_connection) on_failure(*of, as, wc);
   retire_accesses(*of, number, wc.status);
   look_after(*of);
@@ -201,10 +207,12 @@ void endpoint::on_control(link& from, std::span<const std::byte> bytes) {
     case control_kind::credit:
       break;
     case control_kind::open:
-      on_open(from, *word);
+      from.was_asked = true;
+      from.asked = *word;
       break;
     case control_kind::opened:
-      on_opened(from, *word);
+      from.was_answered = true;
+      from.answered = *word;
       break;
     case control_kind::bye:
       return close(from, errc::peer_left, {});
@@ -264,6 +272,8 @@ bool endpoint::arm() {
   if (!kept_.empty() || !failures_.empty() || !refused_.empty() || !closing_.empty()) return false;
   for (const link* l : mending_)
     if (l->mends.is() == mending::stage::draining) return false;
+  for (const link* l : busy_)
+    if (l->was_asked || l->was_answered) return false;
   if (mail_ && !mail_->arm()) return false;
   const bool hurries = !mending_.empty() || (mail_ && mail_->has_failed());
   if (watcher_) watcher_->hurry(hurries);

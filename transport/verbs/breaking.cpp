@@ -46,7 +46,8 @@ void endpoint::break_off(link& of, errc why, std::string words, base::nanosecond
   of.state = link_state::broken;
   of.end = why;
   of.last_words = std::move(words);
-  of.said_bye = false;  // it may not have arrived, nor what was before it
+  of.said_bye = false;                     // it may not have arrived, nor what was before it
+  of.was_asked = of.was_answered = false;  // both come again, over the next connection
   of.mends.break_off(now_, since, how_.link_timeout);
   stop(of);
   if (std::find(mending_.begin(), mending_.end(), &of) == mending_.end()) mending_.push_back(&of);

@@ -32,6 +32,8 @@
 
 namespace verbena::transport::verbs {
 
+/// Asking the kernel for the way to a peer can take a second. There are others: so long together in one gather.
+inline constexpr base::nanoseconds most_connecting = 50 * base::millisecond;
 inline constexpr std::size_t payload_bytes = 8192;
 /// Of so many packets in a row one asks for a completion, which tells of all before it.
 inline constexpr std::uint32_t signal_every = 16;
@@ -114,8 +116,11 @@ class endpoint {
   void reopen_when_flushed(link& of);
   void ask_to_open(link& to) noexcept;
   std::size_t complete_failures();
-  void on_open(link& from, const control& word) noexcept;
+  bool connect_accesses(link& of);
+  void on_open(link& from, const control& word);
   void on_opened(link& from, const control& word);
+  void refuse_accesses(link& to);
+  void break_for_accesses(link& of);
 
   // arriving.cpp
   bool handle(const ibv_wc& wc, const peer* only);
@@ -202,6 +207,7 @@ class endpoint {
   std::vector<link*> mending_;
   std::size_t steps_ = 0;
   base::nanoseconds now_ = 0;
+  base::nanoseconds news_read_ = 0;        ///< and mail, and what the device says
   base::nanoseconds events_read_ = 0;      ///< by this thread, there being no helper
   base::nanoseconds port_down_since_ = 0;  ///< 0: it is up
   base::nanoseconds probed_ = base::steady_now();

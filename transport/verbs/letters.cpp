@@ -10,8 +10,6 @@ namespace verbena::transport::verbs {
 namespace {
 
 constexpr int deeds_per_look = 3;
-/// Asking the kernel for the way to a peer can take a second. There are others.
-constexpr base::nanoseconds most_connecting = 50 * base::millisecond;
 
 }  // namespace
 

@@ -145,6 +145,12 @@ struct link {
   // Its accesses to ours.
   queue_pair serving;
 
+  // Control words whose queue pair is still to be connected, which can take a while.
+  bool was_asked = false;
+  bool was_answered = false;
+  control asked;     ///< open
+  control answered;  ///< opened
+
   // Mending.
   mending mends;
   std::uint32_t start = 0;  ///< first packet sequence number of the connection to come
