@@ -25,9 +25,12 @@ TEST_CASE("variables pass, are set and removed") {
 
 TEST_CASE("an outer job's variables do not reach the ranks") {
   const outcome got = shell(
-      "PMI_RANK=3 PMI_SIZE=8 OMPI_COMM_WORLD_RANK=3 PMIX_RANK=9 VERBENA_RANK=77 $R -n 1 sh -c "
-      "'echo $PMI_RANK$PMI_SIZE$OMPI_COMM_WORLD_RANK $PMIX_RANK $VERBENA_RANK'");
-  CHECK(got.output == "0 0\n");
+      "PMI_RANK=3 PMI_SIZE=8 PMI2_ID=1 OMPI_COMM_WORLD_RANK=3 OMPI_UNIVERSE_SIZE=8 HYDI_CONTROL_FD=3 "
+      "HYDRA_PROXY_ID=1 PMIX_RANK=9 "
+      "PMIX_OUTER=1 PMIX_MCA_gds=nosuch PMIX_MCA_of_mine=1 VERBENA_RANK=77 $R -n 1 sh -c 'echo $PMIX_RANK "
+      "$VERBENA_RANK; env | grep -E "
+      "\"^(PMI2?_|OMPI_(COMM|UNIV)|HYD|PMIX_(OUTER|MCA_of|MCA_gds=nosuch))\"'");
+  CHECK(got.output == "0 0\nPMIX_MCA_of_mine=1\n");  // the user's own tuning
 }
 
 TEST_CASE("the working directory is the caller's, or the one asked for") {
@@ -115,6 +118,14 @@ TEST_CASE("the children of a shell that becomes rdmarun are neither waited for n
       "$(cat $T/pid); rm $T/pid");
   CHECK(got.output == "0\nlives\n");
   CHECK(got.seconds < 10);
+  // rdmarun kills only when its keeper is gone.
+  const outcome killed = shell(
+      "sh -c 'sleep 30 & echo $!; exec $0 -q -n 2 sleep 20' $R > $T/pid & p=$!; until k=$(pgrep -P $p "
+      "rdmarun-keeper); do sleep "
+      "0.02; done; sleep 0.3; kill -9 $k; wait $p; echo $?; kill -0 $(cat $T/pid) && echo lives; kill $(cat "
+      "$T/pid)");
+  CHECK(killed.output == "125\nlives\n");
+  CHECK(killed.seconds < 10);
 }
 
 TEST_CASE("a limit on file sizes is named, and kills nobody") {

@@ -36,8 +36,9 @@ TEST_CASE("more ranks than cores are refused on request only") {
 }
 
 TEST_CASE("the standard input goes to the rank asked for, or to none") {
-  CHECK(shell("echo hello | $R -q --stdin 2 -n 3 sh -c 'echo $VERBENA_RANK:$(cat)' | sort").output ==
-        "0:\n1:\n2:hello\n");
+  CHECK(shell("echo hello | $R -q --stdin 2 -n 3 sh -c '[ $VERBENA_RANK = 2 ] && sleep 0.3; echo "
+              "$VERBENA_RANK:$(cat)' | sort")
+            .output == "0:\n1:\n2:hello\n");
   CHECK(shell("echo hello | ($R -q --stdin none -n 2 sh -c 'echo :$(cat)'; cat)").output == ":\n:\nhello\n");
   CHECK(shell("$R --stdin 2 -n 2 true").status == 2);
 }

@@ -49,8 +49,9 @@ TEST_CASE("USR1 and USR2 are passed on and mean nothing else") {
 TEST_CASE("a rank that is stopped sees what ends the job; one that runs is not told to continue") {
   // Rank 0 stops itself and is continued to hear of the TERM; rank 1 runs, and would say so if it got a CONT.
   shell_command command{
-      "exec $R -n 2 sh -c 'trap \"echo ended; exit 0\" TERM; trap \"echo continued $VERBENA_RANK\" CONT; echo ready; "
-      "[ $VERBENA_RANK = 0 ] && kill -STOP $$; while :; do sleep 0.05; done'"};
+      "exec $R -n 2 sh -c 'e=; trap \"echo ended; e=1\" TERM; trap \"echo continued $VERBENA_RANK\" CONT; "
+      "echo ready; "
+      "[ $VERBENA_RANK = 0 ] && kill -STOP $$; until [ $e ]; do sleep 0.05; done; sleep 0.2'"};
   REQUIRE(both_ready(command));
   sleep_ms(100);
   ::kill(command.pid(), SIGTERM);
@@ -59,6 +60,16 @@ TEST_CASE("a rank that is stopped sees what ends the job; one that runs is not t
   CHECK(got.seconds < 4);
   CHECK(got.output.find("continued 1") == std::string::npos);
   CHECK(got.output.find("ended\n") != got.output.rfind("ended\n"));  // both
+}
+
+TEST_CASE("a rank that is stopped sees that another has failed") {
+  const outcome got = shell(
+      "$R -q --abort-grace 5 -n 2 sh -c 'trap \"echo ended; exit 0\" TERM; [ $VERBENA_RANK = 0 ] || { until "
+      "test -e $T/stops; "
+      "do sleep 0.02; done; sleep 0.2; exit 3; }; echo > $T/stops; kill -STOP $$; while :; do sleep 0.05; "
+      "done'");
+  CHECK(got.status == 3);
+  CHECK(got.output == "ended\n");
 }
 
 TEST_CASE("after TERM the grace passes, then KILL") {
@@ -94,6 +105,14 @@ TEST_CASE("a second interrupt kills at once") {
   ::kill(command.pid(), SIGINT);
   CHECK(command.wait(10).status == 130);
   CHECK(verbena::base::steady_now() - begin < 2 * verbena::base::second);
+}
+
+TEST_CASE("TERM ends rdmarun when no rank is left and the reader of the output has stopped") {
+  const outcome got = shell(
+      "mkfifo $T/slow; $R -n 1 seq 20000 > $T/slow & p=$!; sleep 60 < $T/slow & sleep 0.6; kill $p; wait $p; "
+      "echo $?");
+  CHECK(got.output == "143\n");
+  CHECK(got.seconds < 5);
 }
 
 TEST_CASE("what nohup ignores stays ignored, in rdmarun and in the ranks") {

@@ -44,6 +44,8 @@ TEST_CASE("the status is the first failure's, and one line names rank, host, wha
       {"127", "$R -n 2 no-such-program", 127, "cannot run 'no-such-program': No such file"},
       {"126", "$R -n 2 /etc/passwd", 126, "cannot run '/etc/passwd': Permission denied"},
       {"126", "$R -n 2 /tmp", 126, "cannot run '/tmp': Permission denied"},
+      {"126", "mkdir $T/x; echo > $T/x/tool; PATH=$T/x:$PATH $R -n 2 tool; s=$?; rm -r $T/x; exit $s", 126,
+       "cannot run 'tool': Permission denied"},
       {"126", "$R --wdir /no/such/folder -n 2 true", 126, "cannot enter the directory '/no/such/folder'"},
       {"2", "$R --no-such-option true", 2, "unknown option '--no-such-option'"},
       {"2", "$R -n 0 true", 2, "from 1 on"},
@@ -83,6 +85,23 @@ TEST_CASE("the status is the first failure's, and one line names rank, host, wha
     CHECK(command.files_left().empty());
   }
   CHECK(proven == std::set<std::string>(documented.begin(), documented.end()));
+}
+
+TEST_CASE("of ranks found dead in the same instant the one that was killed gives the status") {
+  // The keeper is stopped until all are dead. In which order it finds them depends on which of its threads started them:
+  // seldom one of these first, hardly both.
+  for (const char* victim : {"3", "4"}) {
+    INFO(victim);
+    const outcome got = shell(
+        "{ until test -s $T/keeper; do sleep 0.02; done; sleep 1; kill -CONT $(cat $T/keeper); } & $R -n 5 "
+        "sh -c '"
+        "echo > $T/here.$VERBENA_RANK; until [ $(ls $T | grep -c here) = 5 ]; do sleep 0.02; done; "
+        "if [ $VERBENA_RANK = $V ]; then kill -STOP $PPID; echo $PPID > $T/keeper; kill -9 $$; fi; "
+        "until test -s $T/keeper; do sleep 0.02; done; exit 5'",
+        {{"V", victim}});
+    CHECK(got.status == 137);
+    CHECK(got.errors.find("rdmarun: rank " + std::string{victim} + " on ") != std::string::npos);
+  }
 }
 
 #if defined(__has_feature)
@@ -127,7 +146,7 @@ TEST_CASE("the time limit ends the job with 124 and names who was still running"
       "$R --timeout 0.5 --grace 0.3 -n 2 sh -c 'trap \"\" TERM; while :; do sleep 1; done'"};
   const outcome got = command.wait(10);
   CHECK(got.status == 124);
-  CHECK(got.seconds < 2);
+  CHECK(got.seconds < 4);
   CHECK(lines(got.errors) == 2);
   CHECK(got.errors.find("rank 0 on ") != std::string::npos);
   CHECK(got.errors.find("still running at the time limit of 0.5 s") != std::string::npos);
