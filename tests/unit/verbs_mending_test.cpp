@@ -410,3 +410,36 @@ TEST_CASE("what a letter tells has to fit to what was sent and has come", "[verb
   right.flags_arrived = 4;
   CHECK_FALSE(fits(early, right));
 }
+
+TEST_CASE("time without the port here does not count against a broken link", "[verbs][mending]") {
+  const auto given_up_at = [](nanoseconds back) {
+    mending m;
+    m.break_off(20 * base::second, 18 * base::second, 10 * base::second);
+    m.drained(20 * base::second);
+    for (nanoseconds now = 20 * base::second;; now += 10 * millisecond) {
+      if (now == back) m.port_is_back(now);
+      if (m.look(now, false) == deed::give_up) return now;
+    }
+  };
+  CHECK(given_up_at(0) == 28 * base::second);
+  CHECK(given_up_at(27 * base::second) == 37 * base::second);
+}
+
+TEST_CASE("connections that carry nothing end a link, however long each stalls", "[verbs][mending]") {
+  const auto breaks = [](nanoseconds life, int useful_until) {
+    lives link;
+    nanoseconds now = base::second;
+    int count = 0;
+    while (count < 100 && link.ended(now)) {
+      ++count;
+      link.made_anew(now);
+      if (count <= useful_until) link.was_of_use();
+      now += life;
+    }
+    return count;
+  };
+  CHECK(breaks(base::second, 100) == 10);
+  CHECK(breaks(5 * base::second, 0) == 10);
+  CHECK(breaks(5 * base::second, 7) == 17);
+  CHECK(breaks(5 * base::second, 100) == 100);
+}

@@ -208,6 +208,7 @@ void endpoint::finish_first(link& of, errc why) {
   access a = of.under_way[0];
   of.under_way.pop();
   if (holds_packets(a.what)) --of.puts_held;
+  if (why == errc::success) of.lived.was_of_use();
   if (is_atomic(a.what) && why == errc::success && !leaving_)
     std::memcpy(a.local, words_.at(a.word), sizeof(std::uint64_t));
   let_go(a);

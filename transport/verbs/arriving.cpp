@@ -189,6 +189,7 @@ void endpoint::on_packet(link& from, std::uint32_t slot, std::span<const std::by
   }
   given_back(from, session->acknowledged);
   ++from.arrived;
+  from.lived.was_of_use();
   arrival& a = arrivals_.emplace_back();
   a.from = from.who;
   a.head = *take<envelope>(bytes);

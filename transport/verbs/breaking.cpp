@@ -1,8 +1,10 @@
 // A connection that broke: it is stopped, what it had carried is found out, and what it had not is set aside for the next.
 //
 //   stop     the queue pairs go into the error state: nothing comes in, what is under way is flushed
-//   drain    completions are heard until what was under way is flushed; then the queue pairs are reset, and completions are
-//            heard once more: what was half done until then counts, too. Now it is certain which packets and flags have arrived
+//   drain    completions are heard until what was under way is flushed, and for a few milliseconds at least, so that what was
+//            half done is told; then the queue pairs are reset. What some devices (Soft-RoCE) still finish until then is heard
+//            and counts, too; others forget at a reset what they have not told, but in the error state they finish nothing.
+//            Now it is certain which packets and flags have arrived
 //   settle   once the peer has told the same of its side: accesses that were carried out end well, the others are done
 //            again, and atomics, whose answers are lost, end with outcome_unknown
 #include "transport/verbs/endpoint.hpp"
@@ -18,8 +20,6 @@ namespace {
 constexpr base::nanoseconds longest_flush = 2 * base::second;
 constexpr base::nanoseconds stragglers =
     5 * base::millisecond;  // receives that were half done when it was stopped
-constexpr base::nanoseconds short_life = 3 * base::second;  // more than all tries of a request
-constexpr std::uint32_t most_short_lives = 10;
 
 bool has_begun(const access& a) {
   return a.all_posted || a.posted != 0;
@@ -34,15 +34,14 @@ bool is_own_fault(errc why) {
 /// `since`: when the link was last known to work.
 void endpoint::break_off(link& of, errc why, std::string words, base::nanoseconds since) {
   if (!of.up()) return;
-  of.short_lives = of.mended_at != 0 && now_ - of.mended_at < short_life ? of.short_lives + 1 : 0;
+  const bool may_last = of.lived.ended(now_);
   const base::rank_state state =
       page_ ? page_->record(of.who.index).state.load(std::memory_order_acquire) : base::rank_state{};
   const bool gone = page_ && (state == base::rank_state::failed || state == base::rank_state::left);
   if (gone) why = state == base::rank_state::failed ? errc::peer_failed : errc::peer_left;
   if (gone || !of.way || now_ - since >= how_.link_timeout) return close(of, why, std::move(words));
-  if (of.short_lives == most_short_lives)
-    return close(of, why,
-                 fmt::format("{} {} connections in a row broke like this.", words, most_short_lives));
+  if (!may_last)
+    return close(of, why, fmt::format("{} {} connections in a row broke like this.", words, lives::most));
   of.state = link_state::broken;
   of.end = why;
   of.last_words = std::move(words);

@@ -146,7 +146,7 @@ connecting endpoint::connect(link& to) {
 /// The peer listens: what it lacks goes out again, accesses over a connection of their own.
 void endpoint::go_on(link& with) {
   with.state = link_state::up;
-  with.mended_at = now_;
+  with.lived.made_anew(now_);
   ++with.mended;
   with.awaited_since = 0;
   with.end = errc::success;

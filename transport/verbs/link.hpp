@@ -156,9 +156,8 @@ struct link {
   std::uint32_t start = 0;  ///< first packet sequence number of the connection to come
   base::nanoseconds stopped_at = 0;
   base::nanoseconds silenced_at = 0;  ///< stopped, and reset since then; 0: not yet
-  base::nanoseconds mended_at = 0;
-  std::uint32_t mended = 0;       ///< times, ever
-  std::uint32_t short_lives = 0;  ///< connections in a row that broke soon
+  std::uint32_t mended = 0;           ///< times, ever
+  lives lived;
 
   // Control words that wait for room.
   bool owes_credit = false;

@@ -20,6 +20,7 @@
 #include "base/clock.hpp"
 #include "transport/verbs/wire.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace verbena::transport::verbs {
@@ -72,6 +73,8 @@ class mending {
   deed look(base::nanoseconds now, bool may_write) noexcept;
   /// A letter has left, for whatever reason it was written.
   void wrote(base::nanoseconds now) noexcept { write_at_ = now + between_letters; }
+  /// The port here was down, and is back: the time to mend counts from now. Once per return of the port.
+  void port_is_back(base::nanoseconds now) noexcept { broken_at_ = std::max(broken_at_, now); }
   /// For one that is given up, so that it can be said: of which connection the peer asks.
   void adopt(std::uint32_t incarnation) noexcept { incarnation_ = incarnation; }
 
@@ -87,11 +90,35 @@ class mending {
   letter heard_;
   base::nanoseconds broken_at_ = 0;
   base::nanoseconds timeout_ = 0;
-  base::nanoseconds looked_at_ = 0;  ///< 0: not yet
-  base::nanoseconds absent_ = 0;     ///< without a look, together: does not count, up to one timeout
+  base::nanoseconds looked_at_ = 0;
+  base::nanoseconds absent_ = 0;  ///< without a look, together: does not count, up to one timeout
   base::nanoseconds heard_at_ = 0;
   base::nanoseconds write_at_ = 0;    ///< the next letter
   base::nanoseconds connect_at_ = 0;  ///< the next try
+};
+
+/// Connections of a link, one after the other: do they carry anything, or is there something in it that breaks each?
+class lives {
+ public:
+  static constexpr base::nanoseconds short_life = 3 * base::second;  // more than all tries of a request
+  static constexpr std::uint32_t most = 10;
+
+  void made_anew(base::nanoseconds now) noexcept {
+    since_ = now;
+    of_use_ = false;
+  }
+  /// Something of the program's has come, or is known to have arrived; or a probe was answered.
+  void was_of_use() noexcept { of_use_ = true; }
+  /// False: so many in a row were short or of no use, and another one would be, too.
+  bool ended(base::nanoseconds now) noexcept {
+    in_vain_ = since_ != 0 && (!of_use_ || now - since_ < short_life) ? in_vain_ + 1 : 0;
+    return in_vain_ < most;
+  }
+
+ private:
+  bool of_use_ = false;
+  std::uint32_t in_vain_ = 0;
+  base::nanoseconds since_ = 0;  ///< 0: it is the first one, made at join
 };
 
 /// What was sent and has come, to compare with what a peer says. All are counts since ever, and wrap.

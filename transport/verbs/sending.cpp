@@ -90,6 +90,7 @@ bool endpoint::send_again(link& to) noexcept {
 /// The peer has given back the room of all packets up to `number`: they need not be kept.
 void endpoint::given_back(link& of, std::uint32_t number) noexcept {
   while (of.given_back != number) {
+    of.lived.was_of_use();
     const kept_packet& packet = of.kept_of(++of.given_back);
     pool_for(packet.bytes).give_back(packet.slot);
   }

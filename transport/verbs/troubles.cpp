@@ -108,6 +108,8 @@ void endpoint::on_port_up(base::nanoseconds now) {
   const base::nanoseconds since = std::exchange(port_down_since_, 0);
   if (since == 0) return;
   for (auto& l : links_)
+    if (l && l->state == link_state::broken) l->mends.port_is_back(now);
+  for (auto& l : links_)
     if (l && l->up() && l->packets.outstanding() + l->accesses.outstanding() != 0)
       break_off(
           *l, errc::link_down,
@@ -161,7 +163,10 @@ void endpoint::look_for_silence(base::nanoseconds now) {
     const queue_pair& q = l->packets;
     const bool silent = probes && l->arrived == l->probed_at;
     if (probes) l->probed_at = l->arrived;
-    if (l->awaited_since != 0 && static_cast<std::int32_t>(q.retired - l->awaited) > 0) l->awaited_since = 0;
+    if (l->awaited_since != 0 && static_cast<std::int32_t>(q.retired - l->awaited) > 0) {
+      l->awaited_since = 0;
+      l->lived.was_of_use();  // a link that carries nothing but probes
+    }
     if (l->awaited_since == 0) {
       l->awaited = q.posted - q.posted % signal_every - 1;  // the last one that tells, if it is not over yet
       const bool waits = static_cast<std::int32_t>(q.retired - l->awaited) <= 0;

@@ -15,7 +15,7 @@
 namespace verbena::transport::verbs {
 namespace {
 
-constexpr int frequent_looks_ms = 100;
+constexpr int frequent_looks_ms = 50;  // so that letters of a rank that sleeps leave nearly when they are due
 
 }  // namespace
 
