@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 
 namespace {
@@ -53,6 +54,17 @@ void hear(const letter& news, unsigned how) {
   }
 }
 
+void make_right(letter& text, std::uint64_t to, std::uint32_t ranks) {
+  text.magic = letter::right_magic;
+  text.what = static_cast<letter_kind>(1 + static_cast<std::uint32_t>(text.what) % 4);
+  text.to = to;
+  text.by |= 1;
+  text.rank %= ranks;
+  text.start &= 0xffffff;
+  text.number |= 1;
+  if (text.incarnation == 0) text.incarnation = 1;
+}
+
 /// What fits leads to nothing that was not sent, and to no packet that was not kept.
 void compare(const letter& news, unsigned how) {
   standing here;
@@ -82,9 +94,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(read->head.lease != 0 && read->head.mtu >= 1 && read->head.mtu <= 5);
     demand(read->head.mailbox == 0 || read->head.identity != 0);
   } else {
-    const auto read = decode_letter(bytes, data[0] / 2, ranks);
+    // Every second one is made right where else nearly all would be refused.
+    letter made;
+    const bool is_made = data[0] / 2 % 2 != 0 && bytes.size() >= sizeof made;
+    if (is_made) {
+      std::memcpy(&made, bytes.data(), sizeof made);
+      make_right(made, data[0] / 2, ranks);
+    }
+    const auto text = is_made ? std::as_bytes(std::span(&made, 1)) : bytes;
+    const auto read = decode_letter(text, data[0] / 2, ranks);
+    demand(read || !is_made);
     if (!read) return 0;
-    demand(bytes.size() == sizeof(letter) && read->to == data[0] / 2 && read->by != 0 && read->rank < ranks);
+    demand(text.size() == sizeof(letter) && read->to == data[0] / 2 && read->by != 0 && read->rank < ranks);
     demand(read->what >= letter_kind::broken && read->what <= letter_kind::given_up);
     demand(read->start < 1U << 24 && read->number != 0 && read->incarnation != 0);
     hear(*read, data[1] / 8U);
