@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory_resource>
+#include <thread>
 
 namespace {
 
@@ -89,6 +91,8 @@ class pair_of_ranks {
     else
       std::memset(buffer.data(), 0, buffer.size());
     to_.meet();
+    wait_for_silence();
+    to_.meet();
     capture watching("eth0");
     to_.meet();
     if (sends())
@@ -99,6 +103,15 @@ class pair_of_ranks {
     std::vector<roce_packet> seen = watching.end();
     expect(matches(buffer, seed), "every byte is what was sent");
     return seen;
+  }
+  /// What was before may still be acknowledged, or sent again because the emulated processor acknowledged late.
+  static void wait_for_silence() {
+    for (int patience = 0; patience < 50; ++patience) {
+      capture before("eth0");
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      if (before.end().empty()) return;
+    }
+    expect(false, "nothing is on the wire when nobody sends");
   }
   /// Where the receiver's begins.
   std::uint64_t receiver_of(std::span<std::byte> buffer) {
