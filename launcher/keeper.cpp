@@ -75,7 +75,6 @@ class keeper {
   void start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::unique_fd output,
              base::unique_fd errors);
   void take_plan(int file, int segment);
-  void complete(start_task& task) const;
   void on_start(const start_task& task, const spawn_result& result);
   void signal_ranks(int signal, bool from_terminal);
   void resume_ranks();
@@ -92,7 +91,6 @@ class keeper {
   std::map<pid_t, std::uint32_t> ranks_;  // alive, or not yet waited for
   std::size_t settled_ = 0;               // ranks of which the last word has been said
   pid_t shares_terminal_ = -1;            // the rank that stays in the terminal's foreground group
-  bool complete_ = false;                 // the environment is
   bool killing_ = false;                  // start nothing more
   bool none_left_ = false;                // nothing to wait for, as of the last look
   std::vector<std::string> paths_;        // of each program, once it has been looked for
@@ -144,8 +142,6 @@ void keeper::obey() {
       const char* at = packet.data() + sizeof order;
       const char* end = packet.data() + count;
       for (; at < end; at += std::strlen(at) + 1) added_.emplace_back(at);
-      complete_ = true;
-      crew_->open_gate([this](start_task& task) { complete(task); });
       break;
     }
     case keeper_order::kind::start: {
@@ -204,6 +200,10 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
   if (paths_[program].empty()) paths_[program] = find_program(task->arguments.front(), task->environment);
   task->program = paths_[program];
   task->arguments.push_back(nullptr);
+  // What has come from libpmix, and last what is the rank's own.
+  point(task->environment, added_);
+  point(task->environment, task->own);
+  task->environment.push_back(nullptr);
   task->mask = affinity_mask(cpus);
   task->output = std::move(output);
   task->errors = std::move(errors);
@@ -213,6 +213,7 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
   spawn_request& request = task->request;
   request.program = task->program.c_str();
   request.arguments = task->arguments.data();
+  request.environment = task->environment.data();
   request.directory = plan_.directory.empty() ? nullptr : plan_.directory.c_str();
   request.input = task->reads ? 0 : nothing_.get();
   request.output = task->output.get();
@@ -221,19 +222,10 @@ void keeper::start(std::uint32_t rank, const std::vector<unsigned>& cpus, base::
   request.own_group = !task->reads_terminal;  // in a group of its own, its first read would stop it (SIGTTIN)
   request.signal_mask = legacy_.signal_mask;
   request.cpus = task->mask;
-  if (complete_) complete(*task);
   if (killing_)
     on_start(*task, {-1, start_step::make_process, ECANCELED});
   else
     crew_->start(std::move(task));
-}
-
-/// With what has come from libpmix, and last what is the rank's own.
-void keeper::complete(start_task& task) const {
-  point(task.environment, added_);
-  point(task.environment, task.own);
-  task.environment.push_back(nullptr);
-  task.request.environment = task.environment.data();
 }
 
 void keeper::on_start(const start_task& task, const spawn_result& result) {

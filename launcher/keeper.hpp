@@ -25,8 +25,7 @@ struct keeper_order {
   enum class kind : std::uint8_t {
     plan,       ///< carries two descriptors: a file in memory with the rank_plan, and the shared segment
     variables,  ///< followed by "NAME=value\0" strings: what PMIx adds to each rank's environment
-    start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not.
-                ///< Before `variables` it is prepared, and executes when they come
+    start,      ///< start `rank`; followed by the numbers (unsigned) of the processors to bind it to; none: it is not
     signal,     ///< send `signal` to each rank's process group
     resume,     ///< let those go on that are stopped, so that they see what has been sent to them
     kill,       ///< kill the whole descent until none is left, go on reporting
@@ -71,7 +70,7 @@ struct keeper_legacy {
   int segment_place = -1;  ///< the number under which each rank inherits the segment; taken by something else until it comes
 };
 
-/// How many of so many ranks the keeper prepares or starts at the same time.
+/// How many of so many ranks the keeper starts at the same time.
 unsigned ranks_at_once(std::size_t ranks);
 
 /// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.

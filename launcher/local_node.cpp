@@ -20,7 +20,7 @@ namespace verbena::launcher {
 local_node::~local_node() {
   keeper_.reset();
   keeper_socket_.reset();
-  if (keeper_pid_ > 0)  // there was no job after all: it ends what it has prepared
+  if (keeper_pid_ > 0)  // there was no job after all
     while (::waitpid(keeper_pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
@@ -76,32 +76,17 @@ void local_node::attach(event_loop& loop, outputs where, node_events tell) {
   segment_->serve(loop);
   keeper_link::callbacks call;
   call.on_pipes = std::move(where.on_pipes);
-  opens_files_ = static_cast<bool>(where.open_files);
   call.open_files = std::move(where.open_files);
   call.on_report = [this](const keeper_report& report) { on_report(report); };
   call.on_gone = [this] { on_keeper_gone(); };
-  call.on_no_output = [this](int error) {
-    if (started_) return tell_.on_no_output(error);
-    no_output_ = error;
-  };
+  call.on_no_output = [this](int error) { tell_.on_no_output(error); };
   keeper_ = std::make_unique<keeper_link>(loop, std::move(keeper_socket_), std::move(call));
 }
 
-void local_node::prepare_ranks() {
-  if (opens_files_) return;  // one of them may be a pipe that nobody reads yet: nobody shall wait for that before his start
-  for (const std::size_t wanted = ranks_at_once(ranks_.size()); prepared_ < wanted && no_output_ == 0; ++prepared_)
-    order_start(prepared_);
-}
-
 void local_node::start() {
-  started_ = true;
-  if (no_output_ != 0) return tell_.on_no_output(no_output_);
   keeper_->send_environment(pmix_.environment());
-  for (; prepared_ < ranks_.size(); ++prepared_) order_start(prepared_);
-}
-
-void local_node::order_start(std::size_t i) {
-  keeper_->start(ranks_[i], i < bound_.where.cpus.size() ? bound_.where.cpus[i] : std::vector<unsigned>{});
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    keeper_->start(ranks_[i], i < bound_.where.cpus.size() ? bound_.where.cpus[i] : std::vector<unsigned>{});
 }
 
 void local_node::end() {

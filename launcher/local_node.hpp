@@ -23,7 +23,7 @@ namespace verbena::launcher {
 class local_node final : public node {
  public:
   local_node() = default;
-  /// If the job has not been run, the keeper ends, and what it has prepared.
+  /// If the job has not been run, the keeper ends.
   ~local_node() override;
   local_node(const local_node&) = delete;
   local_node& operator=(const local_node&) = delete;
@@ -47,8 +47,6 @@ class local_node final : public node {
         open_files;  ///< if set, instead of pipes
   };
   void attach(event_loop& loop, outputs where, node_events tell);
-  /// Has the keeper make the first ranks, which execute when all are started. Nothing is told before that.
-  void prepare_ranks();
 
   void start() override;
   void signal(int number, bool from_terminal) override { keeper_->signal(number, from_terminal); }
@@ -65,7 +63,6 @@ class local_node final : public node {
   pmix_server& server() { return pmix_; }
 
  private:
-  void order_start(std::size_t i);
   void tell_pmix_events();
   void on_report(const keeper_report& report);
   void on_keeper_gone();
@@ -82,10 +79,6 @@ class local_node final : public node {
   bound_job bound_;
   node_events tell_;
   std::unique_ptr<keeper_link> keeper_;
-  std::size_t prepared_ = 0;  // ranks that the keeper has been told to start
-  bool opens_files_ = false;
-  bool started_ = false;
-  int no_output_ = 0;  // errno of an output that could not be opened before that
   bool end_ordered_ = false;
 };
 

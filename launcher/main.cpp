@@ -127,7 +127,6 @@ int run_here(const options& how, const std::string& host, const environment& fou
   if (!how.output_directory.empty())
     outputs.open_files = [&one](std::uint32_t rank) { return one.open_files(rank); };
   here.attach(loop, std::move(outputs), one.events_of(0));
-  here.prepare_ranks();
   wrong = here.start_server(
       {"verbena-" + random_name(), {host}, std::vector<std::uint32_t>(size, 0), 0, programs, {}, {}});
   if (how.verbose) chatter.print(chatter.text());

@@ -1,7 +1,6 @@
 #include "launcher/spawn.hpp"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -50,8 +49,6 @@ int child_main(void* argument) {
   ::dup2(r.errors, 2);
   if (r.kept >= 0) ::fcntl(r.kept, F_SETFD, 0);
   if (r.directory != nullptr && ::chdir(r.directory) != 0) give_up(start_step::enter_directory);
-  while (r.gate != nullptr && r.gate->load(std::memory_order_acquire) == 0)  // then the environment is complete
-    ::syscall(SYS_futex, r.gate, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
   ::sigprocmask(SIG_SETMASK, &r.signal_mask, nullptr);
   // With a slash in it nothing is searched for; a script without a first line is given to the shell.
   if (::strchr(r.program, '/') != nullptr)

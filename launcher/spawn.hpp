@@ -24,8 +24,6 @@ struct spawn_request {
   bool own_group = true;                ///< a process group of its own
   sigset_t signal_mask{};               ///< as rdmarun found it
   std::span<const unsigned long> cpus;  ///< affinity mask, bit by bit; empty: keep the keeper's
-  /// If set, the rank waits until it is not 0 before it executes, and only then looks at `environment`.
-  const std::atomic<int>* gate = nullptr;
 };
 
 struct spawn_result {

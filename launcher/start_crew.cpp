@@ -1,12 +1,9 @@
 #include "launcher/start_crew.hpp"
 
-#include <linux/futex.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <system_error>
 #include <thread>
 
@@ -47,28 +44,12 @@ void start_crew::help(helper& self) {
 }
 
 void start_crew::start(std::unique_ptr<start_task> task) {
-  task->request.gate = &gate_;
-  if (helpers_.empty() && gate_.load(std::memory_order_relaxed) != 0)
-    return tell_(*task, spawn(task->request));
+  if (helpers_.empty()) return tell_(*task, spawn(task->request));
   {
     const std::lock_guard lock{mutex_};
     queued_.push_back(std::move(task));
   }
   news_.notify_one();
-}
-
-void start_crew::open_gate(const std::function<void(start_task&)>& complete) {
-  std::deque<std::unique_ptr<start_task>> alone;
-  {
-    const std::lock_guard lock{mutex_};
-    for (const auto& each : queued_) complete(*each);
-    for (const auto& each : helpers_)
-      if (each->task) complete(*each->task);
-    if (helpers_.empty()) alone.swap(queued_);
-  }
-  gate_.store(1, std::memory_order_release);  // with what has been completed
-  ::syscall(SYS_futex, &gate_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
-  for (const auto& each : alone) tell_(*each, spawn(each->request));
 }
 
 void start_crew::drop() {

@@ -1,10 +1,6 @@
 // Starts ranks side by side: whoever starts one is held until it executes, so the keeper has helpers, threads that do nothing
 // else. They live as long as the keeper, for the kernel sends a rank's parent-death signal when the thread that made it
-// ends.
-//
-// The first ranks are made before their environment is complete, while libpmix's server still comes up: everything is done but
-// the last step, before which they wait at a gate. A rank may die before its helper has said that it was started; by its
-// number the keeper finds out whose it was.
+// ends. A rank may die before its helper has said that it was started; by its number the keeper finds out whose it was.
 #pragma once
 
 #include "base/fd.hpp"
@@ -49,8 +45,6 @@ class start_crew {
   start_crew& operator=(const start_crew&) = delete;
 
   void start(std::unique_ptr<start_task> task);
-  /// Completes the tasks that there are and lets their ranks execute, and all later ones at once.
-  void open_gate(const std::function<void(start_task&)>& complete);
   /// Drops what no helper has begun with.
   void drop();
 
@@ -58,7 +52,7 @@ class start_crew {
   int event_fd() const { return event_.get(); }
   /// Tells what helpers have done by now.
   void collect();
-  /// Waits for all of them, and tells. Not before the gate is open.
+  /// Waits for all of them, and tells.
   void settle();
   /// If `pid` is of a rank whose result has not been told, that is done first.
   void settle(pid_t pid);
@@ -74,7 +68,6 @@ class start_crew {
 
   on_result tell_;
   base::unique_fd event_;
-  std::atomic<int> gate_{0};
   std::vector<std::unique_ptr<helper>> helpers_;
 
   mutable std::mutex mutex_;      // of all below, and of the helpers' tasks

@@ -211,14 +211,16 @@ TEST_CASE("an ordinary user runs as root does") {
   CHECK(got.errors.find("exchanged") != std::string::npos);
 }
 
-TEST_CASE("wrappers as ranks: shell, python, valgrind, gdb") {
+TEST_CASE("wrappers as ranks: shell, python, valgrind, gdb; and rdmarun itself under valgrind") {
   CHECK(shell("$R -n 2 sh -c 'sh -c \"$C exchange; true\"'").status == 0);
   CHECK(shell("$R -n 2 python3 -c 'import os,subprocess,sys; sys.exit(subprocess.call([os.environ[\"C\"], "
               "\"exchange\"]))'")
             .status == 0);
   if (sanitized) return;  // the sanitizers and these two exclude each other
-  if (shell("command -v valgrind").status == 0)
+  if (shell("command -v valgrind").status == 0) {
     CHECK(shell("$R -n 2 valgrind -q --error-exitcode=0 $C exchange 2>/dev/null", {}, 60).status == 0);
+    CHECK(shell("valgrind -q $R -n 2 echo started 2>/dev/null", {}, 60).output == "started\nstarted\n");
+  }
   if (shell("command -v gdb").status == 0) {
     const outcome got = shell("$R -n 1 gdb -batch -ex run -ex quit --args $C info", {}, 60);
     CHECK(got.output.find("rank 0 of 1 local 0 by rdmarun") != std::string::npos);
