@@ -108,19 +108,31 @@ unique_fd listen_within(sockaddr_storage address, socklen_t bytes, port_range ra
   return {};
 }
 
+namespace {
+
+void set(int socket, int level, int option, int value) noexcept {
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+int whole_seconds(nanoseconds timeout) noexcept {
+  return static_cast<int>(std::clamp<nanoseconds>(timeout / second, 1, 100'000));
+}
+
+}  // namespace
+
+void ask_often(int socket, nanoseconds timeout) noexcept {
+  const int question = std::max(1, whole_seconds(timeout) / 10);
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, question);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, question);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 20);  // twice the time: who watches is earlier
+}
+
 void watch_link(int socket, nanoseconds timeout) noexcept {
-  const auto set = [socket](int level, int option, int value) noexcept {
-    ::setsockopt(socket, level, option, &value, sizeof value);
-  };
-  const int seconds = static_cast<int>(std::clamp<nanoseconds>(timeout / second, 1, 100'000));
-  const int question = std::max(1, seconds / 10);
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, question);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, question);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 20);  // the next line counts
+  ask_often(socket, timeout);
   // From the last sign of life on, which may be one question old when the link breaks.
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000 + 500);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, whole_seconds(timeout) * 1000 + 500);
 }
 
 }  // namespace verbena::base

@@ -50,8 +50,11 @@ struct port_range {
 /// exec. `both_families`: at IPv6's "any" it hears IPv4 as well. Empty, with errno: no port is free, or the address cannot be had.
 unique_fd listen_within(sockaddr_storage address, socklen_t bytes, port_range range, int backlog, bool both_families = false);
 
-/// Small packets are not held back, and the kernel finds out that the other host is not reached for `timeout` (at least a
-/// second), also while nobody says anything; the socket then fails with ETIMEDOUT, or a network's error.
+/// Small packets are not held back, and the other host's kernel is asked for a sign of life ten times in `timeout` (at least once a
+/// second) while nobody says anything.
+void ask_often(int socket, nanoseconds timeout) noexcept;
+/// The same, and the kernel ends the connection to a host that is not reached for `timeout` (at least a second), with ETIMEDOUT or a
+/// network's error; also one whose program reads nothing for so long.
 void watch_link(int socket, nanoseconds timeout) noexcept;
 
 }  // namespace verbena::base

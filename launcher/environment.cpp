@@ -43,7 +43,7 @@ bool belongs_to_a_job(std::string_view name) {
       "VERBENA_RANK", "VERBENA_SIZE", "VERBENA_LOCAL_RANK", "VERBENA_LOCAL_SIZE", "VERBENA_SEGMENT"};
   if (std::find(ours.begin(), ours.end(), name) != ours.end()) return true;
   if (name.starts_with("PMIX_MCA_"))
-    return name == "PMIX_MCA_gds";  // the user's own tuning stays; the store is ours
+    return name == "PMIX_MCA_gds" || name == "PMIX_MCA_psec";  // the user's own tuning stays; store and proof are ours
   static constexpr std::array<std::string_view, 7> others = {
       "PMIX_", "PMI_", "PMI2_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE", "HYDI_", "HYDRA_PROXY_"};
   return std::any_of(others.begin(), others.end(),

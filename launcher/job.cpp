@@ -59,14 +59,15 @@ bool job::start_failed(std::uint32_t rank, start_step step, int error, std::stri
               fmt::format("{}: cannot run '{}': {}", who(rank), subject, std::strerror(error)));
 }
 
-bool job::joined(std::uint32_t rank, base::nanoseconds now) {
+std::optional<std::uint32_t> job::joined(std::uint32_t rank, base::nanoseconds now) {
   if (!ranks_[rank].joined) ++joined_now_;
   ranks_[rank].joined = true;
   ranks_[rank].left = false;
-  if (!ended_outside_) return false;
-  return fail(*ended_outside_, failure::without_leaving, 1,
-              fmt::format("{}: ended with status 0 without joining the job that rank {} has joined, {}",
-                          who(*ended_outside_), rank, age(now)));
+  if (!ended_outside_) return std::nullopt;
+  const std::string line = fmt::format("{}: ended with status 0 without joining the job that rank {} has joined, {}",
+                                       who(*ended_outside_), rank, age(now));
+  fail(*ended_outside_, failure::without_leaving, 1, line);
+  return ended_outside_;
 }
 
 void job::left(std::uint32_t rank) {

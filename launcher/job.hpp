@@ -62,7 +62,8 @@ class job {
   void started(std::uint32_t rank, pid_t pid);
   /// `subject`: the program that could not be run, or the directory that could not be entered.
   bool start_failed(std::uint32_t rank, start_step step, int error, std::string_view subject);
-  bool joined(std::uint32_t rank, base::nanoseconds now);
+  /// The rank that failed by it, if one did: one that had ended outside of the job.
+  std::optional<std::uint32_t> joined(std::uint32_t rank, base::nanoseconds now);
   void left(std::uint32_t rank);
   bool aborted(std::uint32_t rank, int code, std::string_view why, base::nanoseconds now);
   /// `core`: what to say of a core file, if the status tells of one.

@@ -65,6 +65,12 @@ void point(std::vector<char*>& to, const std::vector<std::string>& strings) {
   for (const std::string& s : strings) to.push_back(const_cast<char*>(s.c_str()));
 }
 
+/// How many of so many ranks start at the same time. Helpers are threads, which count against the limits that ranks need.
+unsigned ranks_at_once(std::size_t ranks) {
+  constexpr std::size_t most = 4;
+  return static_cast<unsigned>(std::clamp(std::min(base::mask_cpus().size(), ranks), std::size_t{1}, most));
+}
+
 class keeper {
  public:
   keeper(const keeper_legacy& legacy, base::unique_fd socket) : legacy_(legacy), socket_(std::move(socket)) {}
@@ -76,6 +82,7 @@ class keeper {
              base::unique_fd errors);
   void take_plan(int file, int segment);
   void on_start(const start_task& task, const spawn_result& result);
+  void signal_rank(pid_t pid, int signal, bool from_terminal) const;
   void signal_ranks(int signal, bool from_terminal);
   void resume_ranks();
   void reap();
@@ -244,22 +251,28 @@ void keeper::on_start(const start_task& task, const spawn_result& result) {
   }
   if (task.reads) ::dup2(nothing_.get(), 0);  // only the rank holds the input open now
   report(answer);
+  for (const auto& [signal, from_terminal] : task.signals) signal_rank(result.pid, signal, from_terminal);
+}
+
+void keeper::signal_rank(pid_t pid, int signal, bool from_terminal) const {
+  if (pid <= 0) return;  // it was not started
+  if (pid != shares_terminal_)
+    ::kill(-pid, signal);
+  else if (!from_terminal)
+    ::kill(pid, signal);
 }
 
 void keeper::signal_ranks(int signal, bool from_terminal) {
-  crew_->settle();  // whoever was to start before it gets it
-  for (const auto& [pid, rank] : ranks_) {
-    if (pid != shares_terminal_)
-      ::kill(-pid, signal);
-    else if (!from_terminal)
-      ::kill(pid, signal);
-  }
+  crew_->collect();
+  for (const auto& [pid, rank] : ranks_) signal_rank(pid, signal, from_terminal);
+  // Whoever was to start before it gets it once it has; to wait for that could take for ever, if a file system hangs.
+  crew_->each_untold([&](start_task& task) { task.signals.emplace_back(signal, from_terminal); });
 }
 
 /// None that runs gets the signal: a program may have a use of its own for it, and it would take the stop away from a debugger
 /// that is just attaching.
 void keeper::resume_ranks() {
-  crew_->settle();
+  crew_->collect();
   const std::vector<pid_t> stopped = stopped_groups();
   for (const auto& [pid, rank] : ranks_)
     if (std::binary_search(stopped.begin(), stopped.end(), ::getpgid(pid))) ::kill(pid == shares_terminal_ ? pid : -pid, SIGCONT);
@@ -283,8 +296,8 @@ void keeper::reap() {
     ranks_.erase(at);
   }
   // Found dead together: the one that was killed is the cause, the ones that gave up are the consequence.
-  std::stable_sort(ended.begin(), ended.end(), [](const keeper_report& a, const keeper_report& b) {
-    return WIFSIGNALED(a.value) && !WIFSIGNALED(b.value);
+  std::sort(ended.begin(), ended.end(), [](const keeper_report& a, const keeper_report& b) {
+    return std::pair{!WIFSIGNALED(a.value), a.rank} < std::pair{!WIFSIGNALED(b.value), b.rank};
   });
   for (const keeper_report& each : ended) report(each);
   // The order to end would say what is known already, and find nothing to do.
@@ -318,11 +331,6 @@ void keeper::end_all() {
 }
 
 }  // namespace
-
-unsigned ranks_at_once(std::size_t ranks) {
-  constexpr std::size_t most = 8;
-  return static_cast<unsigned>(std::clamp(std::min(base::mask_cpus().size(), ranks), std::size_t{1}, most));
-}
 
 base::unique_fd start_keeper(const keeper_legacy& legacy, pid_t& pid) {
   int ends[2];

@@ -70,9 +70,6 @@ struct keeper_legacy {
   int segment_place = -1;  ///< the number under which each rank inherits the segment; taken by something else until it comes
 };
 
-/// How many of so many ranks the keeper starts at the same time.
-unsigned ranks_at_once(std::size_t ranks);
-
 /// Forks the keeper. Returns rdmarun's end of the socket; `pid` is the keeper's.
 base::unique_fd start_keeper(const keeper_legacy& legacy, pid_t& pid);
 /// The first thing to be sent over it. False, with errno: it cannot be.

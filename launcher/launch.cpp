@@ -154,7 +154,7 @@ void launch::on_pmix(const pmix_event& event) {
   switch (event.what) {
     case pmix_event::kind::joined:
       announce(event.rank, base::rank_state::joined, 0);
-      if (job_.joined(event.rank, base::steady_now())) begin_ending(SIGTERM, how_.abort_grace_s);
+      if (const auto failed = job_.joined(event.rank, base::steady_now())) after_event(*failed, true);
       break;
     case pmix_event::kind::left:
       job_.left(event.rank);
@@ -204,7 +204,7 @@ void launch::kill_all() {
 
 std::string launch::why_it_stays(std::uint32_t rank) const {
   const base::nanoseconds silent = nodes_[node_of_[rank]]->unheard();
-  if (silent > 2 * base::second)
+  if (silent > nodes_[node_of_[rank]]->usual_silence())
     return fmt::format("rdmarun: rank {} on {}: cannot be told to end: nothing has been heard of that host for {} s", rank,
                        host_of(rank), silent / base::second);
   return fmt::format("rdmarun: rank {} on {}: process {} does not end although it is killed: rdmarun's keeper is stopped, or the "

@@ -1,4 +1,4 @@
-// rdmarun: parse, prepare, fork the keeper, start the PMIx server, look at the machine, run.
+// rdmarun: fork the keeper and begin libpmix's server, understand the options, look at the machine, run.
 #include "base/check.hpp"
 #include "base/cores.hpp"
 #include "launcher/binder.hpp"

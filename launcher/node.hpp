@@ -41,6 +41,8 @@ class node {
   virtual void kill_all() = 0;
   /// How long nothing has been heard from there, not even from the host's kernel.
   virtual base::nanoseconds unheard() const { return 0; }
+  /// A host that is there is not silent for longer.
+  virtual base::nanoseconds usual_silence() const { return 0; }
   /// All ranks there have ended: clean up; `on_gone` follows.
   virtual void end() = 0;
 

@@ -1,6 +1,7 @@
 #include "launcher/pmix_server.hpp"
 
 #include "base/check.hpp"
+#include "launcher/environment.hpp"
 #include "launcher/words.hpp"
 
 #include <fmt/format.h>
@@ -287,11 +288,26 @@ std::string pmix_server::describe(const char* call, int status) const {
       PMIX_VERSION_RELEASE, likely_cause());
 }
 
+namespace {
+
+/// What a server around us has told its clients, such as their host's name, is not for ours.
+void forget_outer_server() {
+  std::vector<std::string> names;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view name = std::string_view(*each).substr(0, std::strcspn(*each, "="));
+    if (name.starts_with("PMIX_") && belongs_to_a_job(name)) names.emplace_back(name);
+  }
+  for (const std::string& each : names) ::unsetenv(each.c_str());
+}
+
+}  // namespace
+
 void pmix_server::prepare() {
+  forget_outer_server();
   ::setenv("PMIX_MCA_gds", "hash", 1);
   // A namespace that nobody can guess is the proof; credentials by user id would refuse ranks in user
-  // namespaces.
-  ::setenv("PMIX_MCA_psec", "none", 0);
+  // namespaces, and libmunge is left out.
+  ::setenv("PMIX_MCA_psec", "none", 1);
   // Files with parameters for libpmix are meant for its clients and tools; to read them, comments and all, takes a tenth of
   // all its instructions. What a user puts into the environment counts.
   ::setenv("PMIX_MCA_mca_base_param_files", "none", 0);

@@ -88,11 +88,15 @@ sigset_t block_signals() {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &standard, nullptr);  // ignored, it would take the exit statuses with it
-  sigset_t all, before;
-  sigfillset(&all);
-  sigemptyset(&before);
-  ::sigprocmask(SIG_SETMASK, &all, &before);
-  return before;
+  // As it was found: a second call finds what the first has made of it.
+  static const sigset_t found = [] {
+    sigset_t all, before;
+    sigfillset(&all);
+    sigemptyset(&before);
+    ::sigprocmask(SIG_SETMASK, &all, &before);
+    return before;
+  }();
+  return found;
 }
 
 void release_standard_input() {

@@ -69,15 +69,12 @@ void start_crew::collect() {
   for (const auto& [task, result] : finished) tell_(*task, result);
 }
 
-void start_crew::settle() {
-  {
-    std::unique_lock lock{mutex_};
-    news_.wait(lock, [this] {
-      return queued_.empty() &&
-             std::none_of(helpers_.begin(), helpers_.end(), [](const auto& h) { return h->task != nullptr; });
-    });
-  }
-  collect();
+void start_crew::each_untold(const std::function<void(start_task&)>& visit) {
+  const std::lock_guard lock{mutex_};
+  for (const auto& each : queued_) visit(*each);
+  for (const auto& each : helpers_)
+    if (each->task) visit(*each->task);
+  for (const auto& [task, result] : finished_) visit(*task);
 }
 
 void start_crew::settle(pid_t pid) {

@@ -32,6 +32,7 @@ struct start_task {
   std::vector<unsigned long> mask;
   base::unique_fd output, errors;
   spawn_request request;
+  std::vector<std::pair<int, bool>> signals;  ///< for when it runs, and whether the terminal has sent them; the keeper's own
 };
 
 class start_crew {
@@ -52,8 +53,8 @@ class start_crew {
   int event_fd() const { return event_.get(); }
   /// Tells what helpers have done by now.
   void collect();
-  /// Waits for all of them, and tells.
-  void settle();
+  /// Those whose results have not been told.
+  void each_untold(const std::function<void(start_task&)>& visit);
   /// If `pid` is of a rank whose result has not been told, that is done first.
   void settle(pid_t pid);
   /// Some rank may be there, or come, whose result has not been told.

@@ -15,12 +15,14 @@
 namespace verbena::launcher {
 namespace {
 
-/// The kernels of both hosts find out that the other is not reached, also while nobody says anything. Returns a silence that
-/// they take for that already.
-base::nanoseconds watch_link(int socket, base::nanoseconds timeout) {
-  const base::nanoseconds patience = std::max(timeout, 3 * base::second);
-  base::watch_link(socket, patience);
-  return patience + base::second / 2;
+/// False: this socket is within a host.
+bool ask_kernel(int socket, tcp_info& seen) {
+  socklen_t size = sizeof seen;
+  return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &seen, &size) == 0;
+}
+
+base::nanoseconds silence_in(const tcp_info& seen) {
+  return std::min(seen.tcpi_last_ack_recv, seen.tcpi_last_data_recv) * base::millisecond;
 }
 
 }  // namespace
@@ -28,30 +30,33 @@ base::nanoseconds watch_link(int socket, base::nanoseconds timeout) {
 connection::connection(event_loop& loop, base::unique_fd socket, callbacks call)
     : loop_(loop), socket_(std::move(socket)), call_(std::move(call)) {
   ::fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
-  silence_ = watch_link(socket_.get(), 10 * base::second);
+  set_link_timeout(10 * base::second);
   loop_.watch(socket_.get(), EPOLLIN, [this](std::uint32_t events) { on_ready(events); });
 }
 
 void connection::set_link_timeout(base::nanoseconds timeout) {
-  if (socket_) silence_ = watch_link(socket_.get(), timeout);
+  if (!socket_) return;
+  const base::nanoseconds patience = std::max(timeout, 3 * base::second);
+  base::ask_often(socket_.get(), patience);
+  silence_ = patience + base::second / 2;  // the last sign of life may be one question old when the link breaks
+  loop_.cancel(doubt_);
+  doubt();
 }
 
 base::nanoseconds connection::unheard() const {
   tcp_info seen{};
-  socklen_t size = sizeof seen;
-  if (!socket_ || ::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &seen, &size) != 0) return 0;
-  return std::min(seen.tcpi_last_ack_recv, seen.tcpi_last_data_recv) * base::millisecond;
+  return socket_ && ask_kernel(socket_.get(), seen) ? silence_in(seen) : 0;
 }
 
-/// The kernel counts the silence anew from the first byte that is sent into it, so this counts the old one on.
+/// Silence alone says nothing: a kernel that is asked whether its reader has room again is asked more and more seldom. Lost is who
+/// owes an answer as well. (TCP_USER_TIMEOUT would end the connection to a host that answers, but whose processes are stopped; and
+/// it counts anew from the first byte that is sent into the silence.)
 void connection::doubt() {
-  const base::nanoseconds silent = unheard();
-  if (doubt_ != 0 || silent < silence_ / 8) return;
-  doubt_ = loop_.after(std::max<base::nanoseconds>(silence_ - silent, 0), [this] {
-    doubt_ = 0;
-    if (unheard() >= silence_) return lose(ETIMEDOUT);
-    doubt();
-  });
+  tcp_info seen{};
+  if (!socket_ || !ask_kernel(socket_.get(), seen)) return;
+  const base::nanoseconds silent = silence_in(seen);
+  if (silent >= silence_ && (seen.tcpi_unacked > 0 || seen.tcpi_probes >= 2)) return lose(ETIMEDOUT);
+  doubt_ = loop_.after(std::max(silence_ - silent, silence_ / 20), [this] { doubt(); });
 }
 
 connection::~connection() {
@@ -69,7 +74,6 @@ void connection::send(frame_kind kind, std::string_view payload) {
   if (!socket_) return;
   queue_ += frame_head(kind, payload.size());
   queue_ += payload;
-  doubt();
   pump();
 }
 

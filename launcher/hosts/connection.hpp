@@ -6,6 +6,7 @@
 #include "launcher/event_loop.hpp"
 #include "launcher/hosts/frame.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ class connection {
   void set_link_timeout(base::nanoseconds timeout);
   /// How long the other host's kernel has said nothing. It is asked about ten times per link timeout; 0 within a host.
   base::nanoseconds unheard() const;
+  /// Twice the time between two questions.
+  base::nanoseconds usual_silence() const { return std::max(silence_ / 5, 2 * base::second); }
 
   void send(frame_kind kind, std::string_view payload = {});
   template <class Message>
@@ -56,7 +59,7 @@ class connection {
   std::size_t at_ = 0;
   bool writing_ = false;
   base::nanoseconds silence_ = 0;  ///< that ends the connection
-  event_loop::timer doubt_ = 0;    ///< 0: none
+  event_loop::timer doubt_ = 0;    ///< the next look at it; 0: none yet
 };
 
 }  // namespace verbena::launcher

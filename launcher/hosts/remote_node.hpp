@@ -44,6 +44,7 @@ class remote_node final : public node {
   void resume() override { to_.send(frame_kind::resume); }
   void kill_all() override { to_.send(frame_kind::kill); }
   base::nanoseconds unheard() const override { return to_.unheard(); }
+  base::nanoseconds usual_silence() const override { return to_.usual_silence(); }
   void end() override { to_.send(frame_kind::end); }
   void close_output(unsigned which) override {
     to_.send(close_output_message{static_cast<std::uint8_t>(which)});

@@ -27,9 +27,9 @@ TEST_CASE("an outer job's variables do not reach the ranks") {
   const outcome got = shell(
       "PMI_RANK=3 PMI_SIZE=8 PMI2_ID=1 OMPI_COMM_WORLD_RANK=3 OMPI_UNIVERSE_SIZE=8 HYDI_CONTROL_FD=3 "
       "HYDRA_PROXY_ID=1 PMIX_RANK=9 "
-      "PMIX_OUTER=1 PMIX_MCA_gds=nosuch PMIX_MCA_of_mine=1 VERBENA_RANK=77 $R -n 1 sh -c 'echo $PMIX_RANK "
+      "PMIX_OUTER=1 PMIX_HOSTNAME=outer PMIX_MCA_gds=nosuch PMIX_MCA_psec=munge PMIX_MCA_of_mine=1 VERBENA_RANK=77 $R -n 1 sh -c 'echo $PMIX_RANK "
       "$VERBENA_RANK; env | grep -E "
-      "\"^(PMI2?_|OMPI_(COMM|UNIV)|HYD|PMIX_(OUTER|MCA_of|MCA_gds=nosuch))\"'");
+      "\"^(PMI2?_|OMPI_(COMM|UNIV)|HYD|PMIX_(OUTER|HOSTNAME=outer|MCA_of|MCA_gds=nosuch|MCA_psec=munge))\"'");
   CHECK(got.output == "0 0\nPMIX_MCA_of_mine=1\n");  // the user's own tuning
 }
 

@@ -1,5 +1,4 @@
-// Ranks start side by side, and the first are made before the job can run: whatever fails meanwhile, the statuses are right and
-// nothing is left.
+// Ranks start side by side, while libpmix's server comes up: whatever fails meanwhile, the statuses are right and nothing is left.
 #include "shell.hpp"
 
 #include <catch2/catch.hpp>
@@ -16,7 +15,7 @@ auto lines(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("ranks that were made beforehand never run, and end, when the PMIx server cannot start") {
+TEST_CASE("no rank runs and nothing is left when the PMIx server cannot start") {
   shell_command command{"PMIX_MCA_ptl_base_if_include=nosuch $R -q -n 4 sh -c 'echo ran; sleep 20'"};
   const outcome got = command.wait(10);
   CHECK(got.status == 125);

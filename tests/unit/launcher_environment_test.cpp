@@ -13,7 +13,8 @@ TEST_CASE("what an outer job left is taken out, and nothing else") {
                                    "PMIX_RANK=1",
                                    "PMIX_NAMESPACE=n",
                                    "PMIX_MCA_gds=ds21",
-                                   "PMIX_MCA_psec=native",
+                                   "PMIX_MCA_psec=munge",
+                                   "PMIX_MCA_ptl_base_verbose=1",
                                    "PMI_SIZE=4",
                                    "OMPI_COMM_WORLD_RANK=1",
                                    "VERBENA_FABRIC=shm",
@@ -21,7 +22,7 @@ TEST_CASE("what an outer job left is taken out, and nothing else") {
                                    "EMPTY=",
                                    nullptr};
   CHECK(without_outer_job(inherited) ==
-        environment{"PATH=/bin", "PMIX_MCA_psec=native", "VERBENA_FABRIC=shm", "HOME=/h", "EMPTY="});
+        environment{"PATH=/bin", "PMIX_MCA_ptl_base_verbose=1", "VERBENA_FABRIC=shm", "HOME=/h", "EMPTY="});
 }
 
 TEST_CASE("requests set, replace, remove and pass on") {
