@@ -120,12 +120,13 @@ std::string agents::gather() {
 }
 
 void agents::start_next() {
-  while (wrong_.empty() && next_ < all_.size() && starting_ < most_starting) start_one(next_++);
+  while (wrong_.empty() && next_ < all_.size() && starting_ < at_once_) start_one(next_++);
 }
 
 void agents::start_one(std::size_t index) {
   agent_entry& one = *all_[index];
   ++starting_;
+  one.begun = base::steady_now();
   loop_.after(patience, [this, of = &one] {
     if (!gathering_ || of->here) return;
     const std::string words = of->start ? of->start->words() : std::string{};
@@ -139,10 +140,16 @@ void agents::start_one(std::size_t index) {
     if (!how_.input_asked) release_standard_input();
     return know(index, std::move(socket));
   }
+  start_there(index);
+}
+
+void agents::start_there(std::size_t index) {
+  agent_entry& one = *all_[index];
+  ++one.tries;
   agent_order order{control_version, static_cast<std::uint32_t>(index), secret_, door_->places()};
   if (!one.same_host) std::erase_if(order.places, [](const std::string& p) { return p.starts_with(loopback + " "); });
   one.start = std::make_unique<starter>(loop_, command_for(one), write_order(order),
-                                        [this, of = &one](int status) { on_start_ended(*of, status); });
+                                        [this, index](int status) { on_start_ended(index, status); });
   if (!one.start->running())
     fail(fmt::format("host {}: cannot start a process: {}", one.name, std::strerror(errno)));
 }
@@ -176,19 +183,36 @@ void agents::on_frame(agent_entry& of, frame_kind kind, const std::string& paylo
   start_next();
 }
 
-void agents::on_start_ended(agent_entry& one, int status) {
+/// Logins that are turned away because too many are under way, there or on the way there, come through later.
+bool agents::try_again(std::size_t index, const std::string& words, int code) {
+  const agent_entry& one = *all_[index];
+  const bool by_ssh = !one.by_srun && how_.agent_command.empty();
+  if (!by_ssh || !turned_away(words, code) || base::steady_now() - one.begun > time_for_tries) return false;
+  at_once_ = std::max<std::size_t>(at_once_ / 2, 1);
+  const base::nanoseconds pause = std::min(250 * base::millisecond << (one.tries - 1), 4 * base::second);
+  // Not all in the same instant. Later, because what has ended is the caller's caller.
+  loop_.after(pause + pause / 16 * static_cast<base::nanoseconds>(index % most_starting), [this, index] {
+    if (gathering_ && wrong_.empty() && !all_[index]->link) start_there(index);
+  });
+  return true;
+}
+
+void agents::on_start_ended(std::size_t index, int status) {
+  const agent_entry& one = *all_[index];
   if (!gathering_ || one.here || one.link) return;
   const std::string words = one.start->words();
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (try_again(index, words, code)) return;
   // Such variables stay in shells and scripts when their job is long over.
   const char* const job = one.by_srun ? std::getenv("SLURM_JOB_ID") : nullptr;
   fail(fmt::format(
-      "host {}: cannot start rdmarun's agent there: {}{}", one.name,
+      "host {}: cannot start rdmarun's agent there: {}{}{}", one.name,
       words.empty() ? fmt::format("{} ended with status {}", starts_by(one), code) : words,
+      one.tries == 1 ? "" : fmt::format(", tried {} times", one.tries),
       job == nullptr
           ? ""
           : fmt::format("\nrdmarun: it was asked of Slurm because SLURM_JOB_ID is {}: if that job is "
-                        "over, unset it, or name the hosts with -H",
+                        "over, unset it, or start agents by ssh (--ssh ssh)",
                         job)));
 }
 

@@ -25,6 +25,8 @@ struct agent_entry {
   bool lost = false;       ///< its connection broke: what started it may have nobody to talk to
   bool own = false;      ///< on this host, a child of ours with a socket pair
   bool by_srun = false;  ///< of the allocation, and so started by its means
+  unsigned tries = 0;      ///< starts of its agent
+  base::nanoseconds begun = 0;
   std::unique_ptr<starter> start;
   pid_t pid = -1;  ///< of our own
   std::unique_ptr<connection> link;
@@ -38,6 +40,8 @@ class agents {
  public:
   /// So many are started at the same time: what they all are started through has limits of its own (sshd's MaxStartups is 10).
   static constexpr std::size_t most_starting = 8;
+  /// Fewer when a login was turned away; and for so long each is tried again, after pauses that double.
+  static constexpr base::nanoseconds time_for_tries = 12 * base::second;
   /// For one, from its start on; and for all to get ready.
   static constexpr base::nanoseconds patience = 30 * base::second;
 
@@ -61,9 +65,11 @@ class agents {
  private:
   void start_next();
   void start_one(std::size_t index);
+  void start_there(std::size_t index);
+  bool try_again(std::size_t index, const std::string& words, int code);
   void know(std::size_t index, base::unique_fd socket);
   void on_frame(agent_entry& of, frame_kind kind, const std::string& payload);
-  void on_start_ended(agent_entry& one, int status);
+  void on_start_ended(std::size_t index, int status);
   void fail(std::string sentence);
   std::vector<std::string> command_for(const agent_entry& one) const;
   std::string starts_by(const agent_entry& one) const;
@@ -77,6 +83,7 @@ class agents {
   std::unique_ptr<door> door_;
   std::size_t next_ = 0;
   std::size_t starting_ = 0;
+  std::size_t at_once_ = most_starting;
   std::size_t there_ = 0;
   bool own_host_too_ = false;  ///< an agent that is no child of ours comes back from this very host
   bool gathering_ = false;

@@ -10,10 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 
 namespace verbena::launcher {
 namespace {
@@ -118,6 +120,15 @@ void starter::reap(int flags) {
   if (handle_) loop_.forget(handle_.get());
   handle_.reset();
   if (on_end_) on_end_(status);
+}
+
+bool turned_away(std::string_view words, int code) {
+  constexpr int error_of_ssh = 255;
+  constexpr std::string_view signs[] = {"exchange_identification", "Connection closed by", "Connection reset by",
+                                        "banner exchange", "MaxStartups", "Not allowed at this time"};
+  return code == error_of_ssh && std::any_of(std::begin(signs), std::end(signs), [words](std::string_view sign) {
+           return words.find(sign) != std::string_view::npos;
+         });
 }
 
 base::unique_fd start_own_agent(pid_t& pid) {

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace verbena::launcher {
@@ -40,6 +41,10 @@ class starter {
   base::unique_fd errors_;
   std::string words_;
 };
+
+/// Of an ssh that has ended: the sshd there, or one on the way there, did not let it begin to log in, as it does when too many are about to
+/// (MaxStartups). Not: what will be so the next time as well.
+bool turned_away(std::string_view words, int code);
 
 /// Starts this program as the agent of its own host, with its end of a socket pair. Returns ours, or an empty one. The child
 /// shares our standard input, output and error.

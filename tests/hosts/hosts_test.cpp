@@ -39,14 +39,15 @@ TEST_CASE("--map core and numa fill the slots of a host before the next one's, a
   }
   // Agents that see a machine of two memory domains with a core each.
   const std::string start = "f() { h=$1; shift; exec ssh $h env HWLOC_SYNTHETIC=\\'pack:2 numa:1 core:1 pu:1\\' \"$@\"; }; f";
-  for (const char* policy : {"core", "numa"}) {
+  for (const auto& [policy, places] :
+       {std::pair{"core", lines{"0 h2 0", "1 h2 1", "2 h3 0"}}, std::pair{"numa", lines{"0 h2 0", "1 h2 1", "2 h3 0"}}}) {
     INFO(policy);
     const outcome end = shell(on_h1("$R -q --agent-command \"$START\" --map " + std::string(policy) +
                                     " -H h2:2,h3:1 sh -c 'echo $VERBENA_RANK $(hostname) "
                                     "$(sed -n s/^Cpus_allowed_list:.//p /proc/self/status)'"),
                               {{"START", start}});
     INFO(end.errors);
-    CHECK(sorted_lines(end.output) == lines{"0 h2 0", "1 h2 1", "2 h3 0"});
+    CHECK(sorted_lines(end.output) == places);
   }
 }
 

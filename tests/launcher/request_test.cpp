@@ -74,6 +74,5 @@ TEST_CASE("hosts of a Slurm job that is over are refused with the variable that 
   CHECK(got.errors.find("cannot start rdmarun's agent there: srun: error: Invalid job id specified\n") !=
         std::string::npos);
   CHECK(got.errors.find("rdmarun: it was asked of Slurm because SLURM_JOB_ID is 77: if that job is over, "
-                        "unset it, or name the hosts "
-                        "with -H\n") != std::string::npos);
+                        "unset it, or start agents by ssh (--ssh ssh)\n") != std::string::npos);
 }

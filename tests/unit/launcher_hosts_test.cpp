@@ -4,6 +4,7 @@
 #include "launcher/hosts/meetings.hpp"
 #include "launcher/hosts/messages.hpp"
 #include "launcher/hosts/proof.hpp"
+#include "launcher/hosts/starter.hpp"
 #include "launcher/options.hpp"
 #include "launcher/request.hpp"
 
@@ -190,6 +191,17 @@ TEST_CASE("a fence ends when all hosts of its ranks have come, and the next one 
   table.modex_ready(1, false, "");
   table.modex_wanted(0, 6, 4);  // no such rank
   CHECK(done == std::vector<told>{{1, 5, "good value"}, {0, 5, "bad "}, {0, 6, "bad "}});
+}
+
+TEST_CASE("only a login that was turned away at the door is worth another try", "[hosts]") {
+  CHECK(turned_away("kex_exchange_identification: Connection closed by remote host", 255));
+  CHECK(turned_away("kex_exchange_identification: read: Connection reset by peer\nConnection reset by 10.0.0.2 port 22", 255));
+  CHECK(turned_away("Connection closed by UNKNOWN port 65535", 255));
+  CHECK_FALSE(turned_away("Connection closed by 10.0.0.2 port 22", 1));  // the words of something else
+  CHECK_FALSE(turned_away("ssh: Could not resolve hostname h9: Name or service not known", 255));
+  CHECK_FALSE(turned_away("ssh: connect to host h2 port 22: Connection refused", 255));
+  CHECK_FALSE(turned_away("root@h2: Permission denied (publickey).", 255));
+  CHECK_FALSE(turned_away("Host key verification failed.", 255));
 }
 
 TEST_CASE("host files in the peers' forms are read, and wrong lines named", "[hosts]") {
