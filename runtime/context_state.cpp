@@ -305,6 +305,13 @@ std::string context_state::obituary(peer who) const {
   return words.empty() ? fate(who) : fmt::format("{} ({})", fate(who), words);
 }
 
+std::string context_state::reason(errc why, peer who) const {
+  if (why == errc::peer_failed || why == errc::peer_left) return obituary(who);
+  const std::string words = why == errc::link_down ? fabric_->last_words(who) : std::string{};
+  const std::string name = make_error_code(why).message();
+  return words.empty() ? name : fmt::format("{} ({})", name, words);
+}
+
 std::string context_state::fate(peer who) const {
   if (!page_) return fmt::format("rank {} is gone", who.index);
   const base::rank_record& record = page_->record(who.index);

@@ -129,6 +129,8 @@ class context_state {
 
   /// "rank 3: killed by signal 9", as far as the job page knows.
   std::string obituary(peer who) const;
+  /// What is known of why a call with that rank ended so.
+  std::string reason(errc why, peer who) const;
 
  private:
   context_state(std::unique_ptr<bootstrap> boot, const base::settings& settings);
@@ -145,7 +147,8 @@ class context_state {
   struct slow_wait {
     const operation* what = nullptr;
     base::nanoseconds since = 0;  ///< 0: not yet
-    base::nanoseconds asked = 0;  ///< when the rank of another host was, that it is for; 0: not
+    base::nanoseconds asked = 0;  ///< when a rank of another host was; 0: not
+    std::uint32_t whom = 0;       ///< that one
     bool told = false;
   };
   void notice(slow_wait& w) noexcept;

@@ -35,7 +35,7 @@ const char* name_of(one_sided_kind what) noexcept {
 [[noreturn]] void throw_access_error(const communicator_state& on, const one_sided_call& call, errc why,
                                      rank with) {
   const wire::one_sided_body& c = call.body;
-  std::string reason = make_error_code(why).message();
+  std::string reason = on.host().reason(why, on.peer_of(with));
   if (why == errc::access_denied)
     reason = c.offset > c.key.size || c.bytes > c.key.size - c.offset
                  ? fmt::format("the region has {} B", c.key.size)
@@ -44,7 +44,6 @@ const char* name_of(one_sided_kind what) noexcept {
   if (why == errc::outcome_unknown)
     reason = fmt::format("the link to rank {} broke while it was under way: it was carried out once or not at all",
                          with.value);
-  if (why == errc::peer_failed || why == errc::peer_left) reason = on.host().obituary(on.peer_of(with));
   throw error(why, fmt::format("rank {}{}: {} of {} B at offset {} of rank {}: {}", on.self().value,
                                on.of_name(), name_of(c.what), c.bytes, c.offset, with.value, reason));
 }
@@ -312,7 +311,7 @@ void flush_peer(communicator_state& on, peer at) {
   }
   // What had ended well before may have been carried out or not; what had not has said so itself.
   if (why != errc::success)
-    throw error(why, fmt::format("rank {}{}: flush: {}", on.self().value, on.of_name(), host.obituary(at)));
+    throw error(why, fmt::format("rank {}{}: flush: {}", on.self().value, on.of_name(), host.reason(why, at)));
 }
 
 }  // namespace

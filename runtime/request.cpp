@@ -10,8 +10,7 @@ namespace runtime {
 namespace {
 
 std::string words(const communicator_state& on, errc why, rank with) {
-  if ((why == errc::peer_failed || why == errc::peer_left) && with != any_source)
-    return on.host().obituary(on.peer_of(with));
+  if (with != any_source) return on.host().reason(why, on.peer_of(with));
   if (why == errc::peer_failed)
     if (const auto gone = on.failed_member())
       return "a rank that might have sent is gone: " + on.host().obituary(on.peer_of(*gone));

@@ -159,19 +159,23 @@ void context_state::notice(slow_wait& w) noexcept {
   if (w.told || limit == 0 || now - w.since < limit) return;
   const wait_report report = engine_->report(w.what);
   if (report.at != step::idle && must_be_asked(report.with)) {
-    if (w.asked == 0) {
+    if (w.asked == 0 || w.whom != report.with) {
+      if (w.asked != 0) engine_->forget_ask(peer{w.whom});
       w.asked = now;
-      return engine_->ask_wait(peer{report.with});
+      w.whom = report.with;
+      return engine_->ask_wait(peer{w.whom});
     }
     if (!engine_->told_wait(peer{report.with}) && now - w.asked < time_to_answer) return;
   }
   w.told = true;
+  if (w.asked != 0) engine_->forget_ask(peer{w.whom});
   const std::string line = words_of(report, (w.asked != 0 ? w.asked : now) - w.since);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void context_state::end_notice(const slow_wait& w) noexcept {
   if (w.since == 0) return;
+  if (w.asked != 0) engine_->forget_ask(peer{w.whom});
   engine_->waits_for({});
   if (page_) page_->bell(local_index_).waits_in.store(0, std::memory_order_relaxed);
 }

@@ -207,6 +207,8 @@ class engine {
   void waits_for(const wire::wait_body& now) noexcept { own_wait_ = now; }
   /// Asks a peer; what it told before is forgotten.
   void ask_wait(peer whom);
+  /// The answer is not waited for any more; a question that has not left yet does not leave.
+  void forget_ask(peer whom) noexcept;
   /// Its answer, once it is there.
   std::optional<wire::wait_body> told_wait(peer by) const;
 

@@ -12,6 +12,13 @@ void engine::ask_wait(peer whom) {
   to.ask_due = true;
 }
 
+void engine::forget_ask(peer whom) noexcept {
+  engine_peer& to = meet(whom);
+  if (!to.ask_due) return;
+  to.ask_due = false;
+  if (!to.report_due && !to.tell_due) std::erase(reporting_, &to);
+}
+
 std::optional<wire::wait_body> engine::told_wait(peer by) const {
   const auto at = told_waits_.find(by.index);
   return at == told_waits_.end() ? std::nullopt : std::optional(at->second);
