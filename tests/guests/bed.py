@@ -21,6 +21,7 @@ and g2, and `ssh g2` and `ssh g1` work in both without a question."""
 
 import argparse
 import contextlib
+import ctypes
 import os
 import shlex
 import shutil
@@ -71,6 +72,10 @@ def network_card(number, guests, folder):
         server = "on" if number == 1 else "off"
         link = f"stream,id=net0,server={server},addr.type=unix,addr.path={folder}/link"
     return ("-netdev", link, "-device", f"virtio-net-pci,romfile=,netdev=net0,mac=52:54:00:00:00:{number:02x}")
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def output_of(*command, **how):
@@ -152,7 +157,7 @@ class Guest:
              "-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check",
              "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
              "-virtfs", f"local,path={self.share},mount_tag=guest,security_model=none"],
-            stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT)
+            stdin=subprocess.DEVNULL, stdout=self.console, stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
 
     def __enter__(self):
         return self

@@ -53,7 +53,8 @@ void endpoint::break_off(link& l, int why) {
   if (l.failure == 0) l.failure = why;
   l.last_words = fmt::format("the connection broke: {}",
                              l.failure == 0 ? "closed by the other end" : std::strerror(l.failure));
-  const bool silence = l.failure == ETIMEDOUT;
+  // The two others are what the kernel had heard of the way when it gave up.
+  const bool silence = l.failure == ETIMEDOUT || l.failure == EHOSTUNREACH || l.failure == ENETUNREACH;
   const bool sought = l.state == link_state::seeking;
   if (!sought) seek(l, self_ < l.who ? 0 : patience_of_the_higher);
   // The kernel has tried for as long as the link may be down: whoever is there answers at once.
